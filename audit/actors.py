@@ -1,4 +1,4 @@
-"""Who is named as the cause of an entry, and where from. Passed explicitly, as the context of a call is."""
+"""The actor of an entry: the cause and its origin. Passed explicitly, like the context of a call."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Actor:
     request_id: str = ""
 
     def details(self) -> dict[str, str]:
-        """What is known beside the name, as the entry's content has it."""
+        """The fields other than the name, for the entry's content."""
         known = {
             "address": self.address,
             "application": self.application,
@@ -35,5 +35,5 @@ class Actor:
 
 #: Commands and tasks of the platform itself.
 PLATFORM = Actor("(platform)")
-#: Whoever runs a command on the machine.
+#: Commands that an operator runs on the machine.
 OPERATOR = Actor("(operator)")

@@ -1,8 +1,8 @@
-"""Gives committed entries their places in the chain, and signs heads.
+"""Assigns committed entries their positions in the chain, and signs heads.
 
-One process of all nodes at a time does it, in short transactions that writers of entries do not wait for: on
-PostgreSQL it holds an advisory lock and changes rows that nobody else does, on SQLite it is one short writer more. The
-unique position makes a second chain impossible in any case. A killed process leaves a batch done or not done.
+One process of all nodes at a time does this, in short transactions that do not block writers of entries: on PostgreSQL
+it holds an advisory lock and updates only unchained rows, on SQLite it is one more short write. The unique position
+prevents a second chain in any case. A killed process rolls its batch back.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from audit.signer import signer_get
 from audit.sources import entry_sources
 from foundation.fields import utc_now
 
-#: Entries that one transaction chains: 10 ms on SQLite, which has one writer at a time.
+#: Entries per transaction: 10 ms on SQLite, which has one writer at a time.
 BATCH = 500
-#: Entries in one call; the next call goes on.
-MOST_AT_ONCE = 50_000
+#: Entries per call; the next call continues.
+MAX_PER_CALL = 50_000
 HEAD_SECONDS = 60
 _HIGHEST = (1 << 63) - 1
 #: Advisory lock of PostgreSQL: a number that no other lock of the platform has.
@@ -39,16 +39,16 @@ class Tail(NamedTuple):
 
 
 def entries_chain() -> int:
-    """Chain the committed entries in the order in which they were written, with new ones of the sources of entries.
+    """Write the entries of all sources, then chain the committed entries in the order of writing.
 
-    Returns their number; 0 also where another process is doing it.
+    Returns their number; 0 also if another process has the lock.
     """
     for source in entry_sources:
         written = 0
-        while written < MOST_AT_ONCE and (count := source.write()):
+        while written < MAX_PER_CALL and (count := source.write()):
             written += count
     chained = 0
-    while chained < MOST_AT_ONCE and AuditEntry.objects.filter(position=None).exists():
+    while chained < MAX_PER_CALL and AuditEntry.objects.filter(position=None).exists():
         count = _chain_batch()
         chained += count
         if count < BATCH:
@@ -57,15 +57,15 @@ def entries_chain() -> int:
 
 
 def head_write(*, now: datetime.datetime | None = None) -> AuditHead | None:
-    """Sign the end of the chain if the last head is a minute old; None where there is nothing to do.
+    """Sign the end of the chain if the last head is a minute old; None otherwise.
 
-    A head at the same position takes the place of the last one, so that an idle instance keeps one.
+    A head at the same position replaces the last one, so that an idle instance keeps one.
     """
     now = now or utc_now()
     if not _is_due(now):
         return None  # most calls: they take no lock
-    with alone() as is_alone:
-        if not is_alone or not _is_due(now):
+    with chain_lock() as has_lock:
+        if not has_lock or not _is_due(now):
             return None
         tail = tail_get()
         AuditHead.objects.filter(position=tail.position, is_stub=False).delete()
@@ -106,8 +106,8 @@ def stub_get() -> AuditHead | None:
 
 
 def tail_get() -> Tail:
-    """The end of the chain: of the entries, or of the stub where all were pruned."""
-    # The condition also leaves out what somebody has made of a position on SQLite, where texts follow all numbers.
+    """The end of the chain: the last entry, or the stub if all entries were pruned."""
+    # The condition also excludes tampered positions on SQLite, where texts sort after all numbers.
     chained = AuditEntry.objects.filter(position__lte=_HIGHEST).order_by("-position")
     entry = chained.values_list("position", "hash").first()
     stub = stub_get()
@@ -117,8 +117,8 @@ def tail_get() -> Tail:
 
 
 @contextmanager
-def alone() -> Iterator[bool]:
-    """A transaction in which nobody else changes the chain; False where another process does."""
+def chain_lock() -> Iterator[bool]:
+    """A transaction with the lock of the chain; yields False if another process has it."""
     with transaction.atomic():
         yield _try_lock()
 
@@ -132,8 +132,8 @@ def _try_lock() -> bool:
 
 
 def _chain_batch() -> int:
-    with alone() as is_alone:
-        if not is_alone:
+    with chain_lock() as has_lock:
+        if not has_lock:
             return 0
         position, previous = tail_get()
         links: list[tuple[int, str, int]] = []

@@ -1,4 +1,4 @@
-"""Entries as lines of JSON: as they are, or with the fields by which a SIEM classifies events (OCSF)."""
+"""Exports entries as lines of JSON: as stored, or with the fields by which a SIEM classifies events (OCSF)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from audit.kinds import UNKNOWN, entry_kinds
 from audit.models import AuditEntry
 from audit.rows import chained_rows
 
-#: Of the schema whose field names are used (https://schema.ocsf.io).
+#: Version of the schema of these field names (https://schema.ocsf.io).
 OCSF_VERSION = "1.3.0"
 
 
 def entry_lines(*, first: int, last: int | None, kind: str, as_ocsf: bool) -> Iterator[bytes]:
-    """The chained entries of these positions, a line each; kind: only these, "" for all. Read in steps."""
+    """A line for each chained entry of these positions; kind: only of this kind, "" for all. Reads in batches."""
     shape: Callable[[Row], dict[str, Any]] = _as_ocsf if as_ocsf else _as_stored
     for step in chained_rows(first - 1):
         for row in step:
@@ -36,7 +36,7 @@ def _as_stored(row: Row) -> dict[str, Any]:
         "at": moment(row.at),
         "actor": row.actor,
         "subject": row.subject,
-        # As it is stored: whoever computes the hash needs these very characters.
+        # As stored: the hash is computed over exactly these characters.
         "content": row.content,
         "seal": row.seal,
         "hash": row.hash,
@@ -77,7 +77,7 @@ def _as_ocsf(row: Row) -> dict[str, Any]:
 
 
 def content_of(row: Row | AuditEntry) -> dict[str, Any]:
-    """The content; empty if somebody has made something else of it."""
+    """The content; empty if it is no longer a JSON object."""
     try:
         content = orjson.loads(row.content)
     except orjson.JSONDecodeError:

@@ -1,8 +1,8 @@
-"""What is hashed and sealed of an entry.
+"""Hashes and seals of entries.
 
-The chain's hash is public: anybody can compute it from exported entries. A seal needs a key that is not in the database
-(foundation.vault): the process that writes an entry seals it at once, so that what is changed or inserted in the
-database before the entry is chained does not verify either, nor a whole chain that was computed anew.
+The chain's hash needs no key: exported entries are enough to compute it. A seal needs a key that is not in the database
+(foundation.vault). The process that writes an entry seals it at once, so verification also detects entries that were
+changed or inserted before they were chained, and a recomputed chain.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NONCE_BYTES = 6
 
 
 class Row(NamedTuple):
-    """The columns of an entry, as the database driver gives them. On SQLite a position may have become anything."""
+    """The columns of an entry, as the database driver gives them. A tampered position can have any type on SQLite."""
 
     id: int
     kind: str
@@ -46,33 +46,33 @@ def canonical(content: dict[str, Any]) -> str:
 
 
 def moment(at: datetime.datetime | str) -> str:
-    """A time as it is hashed: UTC with microseconds. SQLite stores a text, without a fraction where that is zero."""
+    """The hashed form of a time: UTC with microseconds. SQLite's texts have no fraction if it is zero."""
     if isinstance(at, str):
         return at.replace(" ", "T", 1) + ("Z" if "." in at else ".000000Z")
     return at.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def entry_hash(previous: str, row: Row, position: int) -> str:
-    """The hash of the entry at this position, after the hash before.
+    """The hash of the entry at this position; `previous` is the hash of the entry before it.
 
-    SHA-256 of the hash before, followed by the JSON array of position, id, kind, time, actor, subject, content, seal.
+    SHA-256 of `previous`, followed by the JSON array of position, id, kind, time, actor, subject, content, seal.
     """
     try:
         fields = (position, row.id, row.kind, moment(row.at), row.actor, row.subject, row.content, row.seal)
         body = orjson.dumps(fields)
     except (TypeError, AttributeError, orjson.JSONEncodeError):
-        # Somebody has written values that no entry has. The chain goes on, and the seal is wrong.
+        # Tampered values that JSON cannot have: the chain continues, and the wrong seal reports the entry.
         body = repr(row).encode(errors="backslashreplace")
     return hashlib.sha256(previous.encode(errors="backslashreplace") + body).hexdigest()
 
 
 def entry_seal(kind: str, at: datetime.datetime, actor: str, subject: str, content: str) -> str:
-    """The seal of a new entry. A random number in it keeps a copy of the row from passing as another entry."""
+    """The seal of a new entry. Its random number reveals a copied row."""
     return _seal((kind, moment(at), actor, subject, content))
 
 
 def entry_is_sealed(row: Row) -> bool | None:
-    """Whether the row is as it was written; None if the key of its seal is not kept any more."""
+    """Whether the row is unchanged since it was written; None if the key of its seal was deleted."""
     try:
         return _is_sealed((row.kind, moment(row.at), row.actor, row.subject, row.content), row.seal)
     except (TypeError, AttributeError, orjson.JSONEncodeError):

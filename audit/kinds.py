@@ -52,13 +52,13 @@ class EntryKind:
     ocsf: Ocsf
 
     def problems(self, entries: Iterable[StoredEntry]) -> Iterator[tuple[int, str]]:
-        """(position, what is wrong) of entries whose content describes other rows, such as those of a change set.
+        """(position, problem) of entries that differ from the rows that they describe, such as those of a change set.
 
-        Called with some thousands of entries of this kind at a time, when the chain is verified.
+        Called when the chain is verified, with some thousands of entries of this kind at a time.
         """
         return iter(())
 
 
 entry_kinds: Catalogue[EntryKind] = Catalogue("audit entry kind", pattern=r"[a-z]+(?:[._][a-z]+)+")
-#: Of entries whose kind is not registered any more.
+#: Classification of entries whose kind is no longer registered.
 UNKNOWN = Ocsf(0, _OTHER)

@@ -14,11 +14,11 @@ MAX_NAME = 254
 
 
 class AuditEntry(models.Model):
-    """One entry. It is written with the change that it describes, and gets its place in the chain seconds later.
+    """One entry. It is written with the change that it describes, and gets its position in the chain seconds later.
 
     kind      name in audit.kinds
-    actor     login of the user, or what else has caused it; "" for an anonymous caller
-    subject   what it is about: `user alice`, or an entity as `Systems.Security.Roles(guid)`
+    actor     login of the user, or another cause; "" for an anonymous caller
+    subject   the changed object: `user alice`, or an entity as `Systems.Security.Roles(guid)`
     content   JSON object with sorted keys, as text: what is hashed is what is stored
     seal      keyed checksum by the process that wrote the entry (audit.hashing)
     position  place in the chain, from 1 without gaps; null until it is chained
@@ -51,11 +51,11 @@ class AuditEntry(models.Model):
 
 
 class AuditHead(models.Model):
-    """What the chain was at a time, signed. A stub is the head up to which older entries were pruned.
+    """The signed end of the chain at a time. A stub is the head up to which older entries were pruned.
 
     kid    the key that signed it
     token  signed claims (JWS, compact): position, hash, at; of a stub also `pruned`, the number of entries
-    seal   as of an entry: whoever can write the database, and so the public keys in it, cannot make it
+    seal   keyed checksum as of an entry: write access to the database, and so to its public keys, cannot forge it
     """
 
     position = models.BigIntegerField(_("Position"))

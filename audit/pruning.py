@@ -1,4 +1,4 @@
-"""Deletes entries past their retention; a signed stub says where the chain goes on."""
+"""Deletes entries past their retention; a signed stub records the start of the remaining chain."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from django.conf import settings
 from django.utils.translation import gettext_lazy as _
 
 from audit.actors import PLATFORM
-from audit.chain import Tail, alone, head_make, stub_get
+from audit.chain import Tail, chain_lock, head_make, stub_get
 from audit.kinds import ENTITY_MANAGEMENT, EntryKind, Ocsf, entry_kinds
 from audit.models import AuditEntry, AuditHead
 from audit.record import record
@@ -30,7 +30,7 @@ class EntriesPruned(EntryKind):
 def entries_prune(*, now: datetime.datetime | None = None) -> int:
     """Delete entries older than AUDIT_RETENTION_DAYS (0: never), up to a signed head; returns their number.
 
-    The stub is committed first. What a crash leaves before it is deleted by the next call.
+    The stub is committed first. After a crash the next call deletes the remaining entries before it.
     """
     now = now or utc_now()
     if settings.AUDIT_RETENTION_DAYS:
@@ -40,9 +40,9 @@ def entries_prune(*, now: datetime.datetime | None = None) -> int:
 
 
 def _stub_move(oldest: datetime.datetime, now: datetime.datetime) -> None:
-    """Put the stub at the newest head before the first entry that is kept."""
-    with alone() as is_alone:
-        if not is_alone:
+    """Move the stub to the newest head before the first entry within the retention."""
+    with chain_lock() as has_lock:
+        if not has_lock:
             return
         stub = stub_get()
         kept = AuditEntry.objects.filter(position__isnull=False, at__gte=oldest).order_by("position").first()

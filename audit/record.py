@@ -1,8 +1,8 @@
 """Writes entries. They are neither chained nor read here, so that writers never wait for each other.
 
 record   in the caller's transaction, with the change that it describes: one insert
-note     of what only reads, such as an export: after the request, without waiting for SQLite's lock
-failure  of anonymous callers, bounded: the first of a minute one by one, of more only their number by address
+note     for reads, such as an export: after the request, without waiting for SQLite's lock
+failure  for anonymous callers, bounded: the first of a minute individually, further ones counted by address
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from audit.hashing import canonical, entry_seal
 from audit.kinds import EntryKind
 from audit.models import MAX_NAME, AuditEntry
 from foundation.fields import utc_now
-from foundation.texts import storable
+from foundation.texts import storable, utc_text
 from foundation.write_behind import WriteBehind
 
-#: Failures that a process records one by one in a minute, of all kinds and callers together.
+#: Failures that a process records individually in a minute, of all kinds and callers together.
 FAILURES_PER_MINUTE = 20
-#: Addresses that the count of further failures names; those of the others are counted together.
-MOST_ADDRESSES = 20
+#: Addresses that are counted separately; the others are counted together.
+MAX_ADDRESSES = 20
 OTHER_ADDRESSES = "(others)"
 _WINDOW_SECONDS = 60
-#: Notes that wait for the database in a process; the oldest go first.
-_MOST_WAITING = 10_000
+#: Unwritten notes of a process; the oldest are dropped first.
+_MAX_PENDING = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Failures:
-    """Failures of one kind from one address that are only counted."""
+    """The number of failures of one kind from one address."""
 
     kind: type[EntryKind]
     address: str
@@ -49,13 +49,13 @@ def record(kind: type[EntryKind], *, by: Actor, subject: str = "", **content: An
 
 
 def note(kind: type[EntryKind], *, by: Actor, subject: str = "", **content: Any) -> None:
-    """Write an entry after the request, or later while SQLite is busy; a killed process loses what waits."""
+    """Write an entry after the request, or later while SQLite is busy; a killed process loses unwritten ones."""
     pending.add([entry_of(kind, by, subject, content)])
 
 
 def failure(kind: type[EntryKind], *, by: Actor, subject: str = "", **content: Any) -> None:
-    """As `note`, of what anybody can cause. Beyond FAILURES_PER_MINUTE only the number by address is written."""
-    if _counts_alone():
+    """As `note`, for failures of anonymous callers: beyond FAILURES_PER_MINUTE only their number by address."""
+    if _is_recorded_individually():
         note(kind, by=by, subject=subject, **content)
     else:
         now = utc_now()
@@ -63,7 +63,7 @@ def failure(kind: type[EntryKind], *, by: Actor, subject: str = "", **content: A
 
 
 def forget() -> None:
-    """Drop what waits and the count of the minute, as in a new process."""
+    """Drop unwritten entries and the count of the minute, as in a new process."""
     global _in_window
     pending.clear()
     pending_failures.clear()
@@ -71,7 +71,7 @@ def forget() -> None:
 
 
 def entry_of(kind: type[EntryKind], by: Actor, subject: str, content: dict[str, Any]) -> AuditEntry:
-    """A sealed entry, which the caller inserts."""
+    """An unsaved, sealed entry; the caller inserts it."""
     at = utc_now()
     actor, subject = storable(by.name)[:MAX_NAME], storable(subject)[:MAX_NAME]
     text = canonical({**by.details(), **content})
@@ -83,7 +83,7 @@ _window_lock = threading.Lock()
 _window, _in_window = 0, 0
 
 
-def _counts_alone() -> bool:
+def _is_recorded_individually() -> bool:
     global _window, _in_window
     now = int(time.time()) // _WINDOW_SECONDS
     with _window_lock:
@@ -94,12 +94,12 @@ def _counts_alone() -> bool:
 
 
 def _merge(rows: Iterable[_Failures]) -> list[_Failures]:
-    """Sums by kind and address; all but the largest under OTHER_ADDRESSES."""
+    """Sums by kind and address; the smallest are summed under OTHER_ADDRESSES."""
     sums = _summed(rows)
-    if len(sums) <= MOST_ADDRESSES:
+    if len(sums) <= MAX_ADDRESSES:
         return sums
     sums.sort(key=lambda row: (row.address != OTHER_ADDRESSES, row.count), reverse=True)
-    kept = MOST_ADDRESSES // 2
+    kept = MAX_ADDRESSES // 2
     return _summed([*sums[:kept], *(replace(row, address=OTHER_ADDRESSES) for row in sums[kept:])])
 
 
@@ -128,14 +128,14 @@ def _write_failures(rows: Sequence[_Failures]) -> None:
                 row.kind,
                 Actor(address=row.address),
                 "",
-                {"failures": row.count, "since": row.since.isoformat(), "until": row.until.isoformat()},
+                {"failures": row.count, "since": utc_text(row.since), "until": utc_text(row.until)},
             )
             for row in rows
         ]
     )
 
 
-pending: WriteBehind[AuditEntry] = WriteBehind("audit entries", _write, limit=_MOST_WAITING)
+pending: WriteBehind[AuditEntry] = WriteBehind("audit entries", _write, limit=_MAX_PENDING)
 pending_failures: WriteBehind[_Failures] = WriteBehind(
-    "audited failures", _write_failures, limit=10 * MOST_ADDRESSES, interval_seconds=_WINDOW_SECONDS, merge=_merge
+    "audited failures", _write_failures, limit=10 * MAX_ADDRESSES, interval_seconds=_WINDOW_SECONDS, merge=_merge
 )

@@ -1,4 +1,4 @@
-"""Reads entries as the database has them, whatever somebody has written there."""
+"""Reads entries as the database has them, including tampered ones with invalid values."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def raw_rows(
     parameters: Sequence[Any],
     limit: int = STEP,
 ) -> list[tuple[Any, ...]]:
-    """The first rows of a table, as the driver gives them. Text that is no UTF-8 any more, on SQLite, is no error.
+    """The first rows of a table, as the driver gives them. Accepts text that is not UTF-8, which SQLite can have.
 
     times: the columns of times, which are texts on SQLite.
     """
     if connection.vendor == "sqlite":
-        # The driver would make a datetime of the column's text, or fail where it is none any more.
+        # As text: the driver would convert the column to a datetime, and fail at a tampered one.
         columns = [f"{name} || ''" if name in times else name for name in columns]
     text = f"SELECT {', '.join(columns)} FROM {table} WHERE {condition} ORDER BY {order} LIMIT {limit}"
     with connection.cursor() as cursor:

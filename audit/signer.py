@@ -1,4 +1,4 @@
-"""Who signs heads: identity has the instance's keys, and registers its signer here, since it knows this app."""
+"""Registry of the signer of heads: identity, which has the instance's keys, registers it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 
 class UnknownKey(Exception):
-    """The signature is of a key that is not known here."""
+    """The signature's key is unknown."""
 
 
 class WrongSignature(Exception):

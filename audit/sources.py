@@ -1,4 +1,4 @@
-"""Sources of entries: tables of the apps above whose rows get their entries seconds after their commit, not in it."""
+"""Sources of entries: tables of other apps whose rows get their entries seconds after their commit, not in it."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from foundation.catalogue import Catalogue
 
 
 class EntrySource:
-    """Rows that the chain covers, each by one entry. The kind of the entries compares them with their rows."""
+    """Rows of a table, each covered by one entry. The kind of the entries compares them with the rows."""
 
     def write(self) -> int:
         """Write the entries of some committed rows that have none; returns their number.
 
-        0 where there are none, or where another process writes them (audit.chain.alone).
+        0 if there are none, or if another process has audit.chain.chain_lock.
         """
         raise NotImplementedError
 
     def problems(self) -> Iterator[str]:
-        """What is wrong with rows that no entry tells of."""
+        """Problems of rows without an entry."""
         raise NotImplementedError
 
     def oldest_waiting(self) -> datetime.datetime | str | None:

@@ -11,12 +11,12 @@ from foundation.cluster import every
 from foundation.lock_waits import is_locked
 from foundation.pruning import scheduled_pruning
 
-#: Seconds between two looks for entries that are not chained yet.
-TICK_SECONDS = 5.0
+#: Seconds between two tasks.
+INTERVAL_SECONDS = 5.0
 _TIMEOUT_SECONDS = 110
 
 
-@every(lambda: TICK_SECONDS, timeout_seconds=_TIMEOUT_SECONDS)
+@every(lambda: INTERVAL_SECONDS, timeout_seconds=_TIMEOUT_SECONDS)
 def chain() -> None:
     """Chain the committed entries; sign a head each minute."""
     try:

@@ -1,8 +1,8 @@
 """Verifies the chain: what was changed, removed or inserted, and where.
 
-Each entry has a hash over the one before, so that a change shows at its place. A chain that was computed anew from some
-place on fits no signed head after it; its changed and inserted entries have wrong seals. What only an external head
-tells is in docs/security-model.md.
+Each entry has a hash over the one before, so that a change shows at its place. A chain that was recomputed from some
+position on matches no signed head after it; its changed and inserted entries have wrong seals. docs/security-model.md
+lists what only an external head detects.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from audit.signer import UnknownKey, WrongSignature, signer_get
 from audit.sources import entry_sources
 from foundation.fields import utc_now
 
-#: Findings in a report; of a chain that fits nowhere the first ones tell enough.
-MOST_FINDINGS = 100
-#: Entries that are not chained after this time mean that no worker runs.
-LATE_SECONDS = 120
+#: Maximum findings in a report: a chain with more is broken as a whole.
+MAX_FINDINGS = 100
+#: Entries that wait longer to be chained mean that no worker runs.
+MAX_UNCHAINED_SECONDS = 120
 
 
 @entry_kinds.register
 class ChainVerified(EntryKind):
-    """Somebody has verified the whole chain."""
+    """The whole chain was verified."""
 
     name = "audit.verified"
     title = _("Audit chain verified")
@@ -42,18 +42,18 @@ class ChainVerified(EntryKind):
 
 
 class InvalidHead(Exception):
-    """A text that is no head; the message says why."""
+    """The text is no head; the message says why."""
 
 
 class Finding(NamedTuple):
-    """What is wrong at a position; 0 for what has none."""
+    """A problem at a position; position 0 for problems without one."""
 
     position: int
     what: str
 
 
 class Head(NamedTuple):
-    """The end of the chain at a time, as a signed head says."""
+    """The end of the chain at a time, from a signed head."""
 
     position: int
     hash: str
@@ -62,7 +62,7 @@ class Head(NamedTuple):
 
 @dataclass
 class Report:
-    """The result. entries: how many were verified; unchecked_seals: of keys that are not kept any more."""
+    """The result. entries: number of verified entries; unchecked_seals: number of seals whose key was deleted."""
 
     findings: list[Finding] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -75,7 +75,7 @@ class Report:
     @property
     def is_full(self) -> bool:
         """Whether there is no room for more findings."""
-        return len(self.findings) >= MOST_FINDINGS
+        return len(self.findings) >= MAX_FINDINGS
 
     def add(self, position: int, what: str) -> None:
         """Add a finding, as long as there is room."""
@@ -84,7 +84,7 @@ class Report:
 
 
 def head_parse(text: str) -> Head:
-    """A head that was kept outside: the JSON of /sys/audit/head, or its `jws` alone. Raises InvalidHead."""
+    """Parse an external head: the JSON of /sys/audit/head, or only its `jws`. Raises InvalidHead."""
     text = text.strip()
     try:
         token = str(json.loads(text)["jws"]) if text.startswith("{") else text
@@ -108,12 +108,12 @@ def chain_verify(*, first: int = 1, last: int | None = None, external: Iterable[
         # A signed head before the first entry saves reading what is before.
         trusted = [head for head in stored if start.position <= head.position < first]
         start = Tail(*max(trusted)[:2]) if trusted else start
-    walk = _Walk(report, start, heads, last)
+    walk = _ChainWalk(report, start, heads, last)
     for rows in chained_rows(start.position):
         walk.follow(rows)
         if walk.is_done or report.is_full:
             break
-    walk.end()
+    walk.finish()
     if last is None:
         _check_waiting(report)
         _check_copies(report)
@@ -122,26 +122,26 @@ def chain_verify(*, first: int = 1, last: int | None = None, external: Iterable[
     return report
 
 
-class _Walk:
+class _ChainWalk:
     """Compares entries with the hashes before them, and with heads.
 
-    After an entry that does not fit there are two hashes that the next one may continue: the one that is stored, if the
-    entry was replaced, and the one that was computed, if only the stored one was changed. The next entry tells.
+    After a mismatch the next entry may continue from either hash: the stored one, if the entry was replaced, or the
+    computed one, if only the stored hash was changed.
     """
 
     def __init__(self, report: Report, start: Tail, heads: list[Head], last: int | None) -> None:
         self.is_done = False
         self._report, self._last = report, last
         self._position, self._previous = start
-        #: The other hash that may be right, of an entry that did not fit.
+        #: The computed hash of a mismatched entry, from which the next one may continue.
         self._alternative: str | None = None
-        #: The position of the last head that fits.
+        #: The position of the last matching head.
         self._fits_until = start.position
-        #: Position → heads there that no entry was compared with yet.
+        #: Position → heads at it, not compared yet.
         self._heads: dict[int, list[Head]] = defaultdict(list)
         for head in heads:
             self._heads[head.position].append(head)
-        #: A head did not fit, so that those after it cannot either.
+        #: Whether a head mismatched, so that later ones mismatch too.
         self._is_other_chain = False
         self._check_heads(start.position, start.hash)
 
@@ -189,17 +189,17 @@ class _Walk:
         self._check_heads(position, self._previous)
 
     def _check_heads(self, position: int, hash_: str) -> None:
-        here = self._heads.pop(position, [])
-        for head in here:
+        heads = self._heads.pop(position, [])
+        for head in heads:
             if head.hash not in {hash_, self._alternative} and not self._is_other_chain:
                 self._is_other_chain = True
-                self._other_chain_at(head)
-        if here:
-            self._report.heads += len(here)
+                self._report_other_chain(head)
+        if heads:
+            self._report.heads += len(heads)
             self._fits_until = position
 
-    def _other_chain_at(self, head: Head) -> None:
-        """An entry since the last head that fits is another one. Unless it was found, the heads say no more."""
+    def _report_other_chain(self, head: Head) -> None:
+        """Report that entries since the last matching head were replaced, unless a finding already covers them."""
         since = min(self._fits_until + 1, head.position)
         if not any(since <= finding.position <= head.position for finding in self._report.findings):
             self._report.add(
@@ -208,8 +208,8 @@ class _Walk:
                 "removed, and the hashes computed anew",
             )
 
-    def end(self) -> None:
-        """What must still be there after the last entry."""
+    def finish(self) -> None:
+        """Report heads beyond the last entry: the entries up to them are missing."""
         self._report.last = Tail(self._position, self._previous)
         if self.is_done or self._last is not None or self._report.is_full:
             return
@@ -220,7 +220,7 @@ class _Walk:
 
 
 def _start(report: Report) -> Tail:
-    """Where the chain begins: at the stub that pruning has left, else at nothing."""
+    """The start of the chain: the stub of the last pruning, else position 0."""
     stub = stub_get()
     if stub is None:
         return Tail(0, GENESIS)
@@ -229,7 +229,7 @@ def _start(report: Report) -> Tail:
 
 
 def _stored_heads(report: Report) -> list[Head]:
-    """The stored heads that are genuine; the others are findings. Their own columns must be what they sign."""
+    """The genuine stored heads; reports the others. The columns of a head must equal its signed claims."""
     heads: list[Head] = []
     for row in AuditHead.objects.order_by("position").iterator():
         name = f"the {'stub' if row.is_stub else 'head'} of {row.at:%Y-%m-%d %H:%M:%S} at {row.position}"
@@ -256,7 +256,7 @@ def _head_problem(row: AuditHead) -> str:
 
 
 def _check_waiting(report: Report) -> None:
-    """Entries that are not chained yet must be sealed, and not be old."""
+    """Report unchained entries that are old or have a wrong seal."""
     oldest: datetime.datetime | None = None
     for rows in waiting_rows():
         for row in rows:
@@ -265,12 +265,12 @@ def _check_waiting(report: Report) -> None:
                 report.add(0, f"the entry with the id {row.id} ({_named(row)}), which is not chained yet, was "
                               "changed or inserted: its seal is wrong")  # fmt: skip
             oldest = oldest or _time(row.at)
-    if oldest is not None and (utc_now() - oldest).total_seconds() > LATE_SECONDS:
+    if oldest is not None and (utc_now() - oldest).total_seconds() > MAX_UNCHAINED_SECONDS:
         report.notes.append(f"entries since {oldest:%Y-%m-%d %H:%M:%S} are not chained yet: does a worker run?")
 
 
 def _check_sources(report: Report) -> None:
-    """Rows of other tables that have no entry."""
+    """Report rows of other tables that have no entry."""
     for source in entry_sources:
         for problem in source.problems():
             report.add(0, problem)
@@ -278,16 +278,16 @@ def _check_sources(report: Report) -> None:
                 return
         oldest = source.oldest_waiting()
         since = None if oldest is None else _time(oldest)
-        if since is not None and (utc_now() - since).total_seconds() > LATE_SECONDS:
+        if since is not None and (utc_now() - since).total_seconds() > MAX_UNCHAINED_SECONDS:
             report.notes.append(f"changes since {since:%Y-%m-%d %H:%M:%S} have no entry yet: does a worker run?")
 
 
 def _check_copies(report: Report) -> None:
-    """Two entries with one seal: one is a copy of the other."""
+    """Report entries with equal seals: one is a copy of the other."""
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT MIN(COALESCE(position, 0)), MAX(COALESCE(position, 0)), MAX(id) FROM {TABLE} "
-            f"GROUP BY seal HAVING COUNT(*) > 1 LIMIT {MOST_FINDINGS}"
+            f"GROUP BY seal HAVING COUNT(*) > 1 LIMIT {MAX_FINDINGS}"
         )
         for first, second, row_id in cursor.fetchall():
             report.add(int(second), f"the entry with the id {row_id} is a copy of that at {first}")

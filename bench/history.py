@@ -36,11 +36,11 @@ django.setup()
 
 from django.test import Client
 
-from domain.dataset.commit.tracking import STAMP
+from domain.dataset.commit.tracking import CACHE_VERSION
 from domain.dataset.dataset import Dataset
 from domain.dataset.tables.history import RepositoryTracking
 from domain.entities.general_products import Product
-from foundation import stamps
+from foundation import cache_versions
 from foundation.fields import utc_now
 from identity.demo import seed_identity
 from platform_site.wsgi import application
@@ -67,8 +67,8 @@ def main() -> None:
         for turn in range(turns):
             level = LEVELS[turn % 2]
             RepositoryTracking.objects.exclude(repository_name="*").update(tracking_level=level)
-            stamps.bump(STAMP)
-            stamps.expire()
+            cache_versions.bump(CACHE_VERSION)
+            cache_versions.expire()
             ask()
             ask()
             for _ in range(REQUESTS_A_TURN):
@@ -93,8 +93,8 @@ def measure_reads(world: World, turns: int) -> None:
             Product(**{**fields, "part_number": f"M{number}"}) for number in range(start, start + 1_000)
         )
     RepositoryTracking.objects.exclude(repository_name="*").update(tracking_level=LEVELS[1], tracked_since=utc_now())
-    stamps.bump(STAMP)
-    stamps.expire()
+    cache_versions.bump(CACHE_VERSION)
+    cache_versions.expire()
     at = quote(utc_now().isoformat())
     keys = [str(key) for key in Product.objects.values_list("pk", flat=True)[: ROWS // 10]]
     for start in range(0, len(keys), 100):

@@ -36,8 +36,8 @@ from django.db import transaction
 
 from domain.dataset.dataset import Dataset
 from domain.entities.systems_bpm import UserBusinessRule
-from foundation import stamps
-from rules.index import STAMP, rule_index
+from foundation import cache_versions
+from rules.index import CACHE_VERSION, rule_index
 from tests.rules.cast import PRODUCTS, make_world, new_product, set_value, write_rule
 
 if TYPE_CHECKING:
@@ -88,8 +88,8 @@ def switch(prefix: str) -> None:
     UserBusinessRule.objects.update(is_active=False)
     if prefix:
         UserBusinessRule.objects.filter(code__startswith=prefix).update(is_active=True)
-    stamps.bump(STAMP)
-    stamps.expire()
+    cache_versions.bump(CACHE_VERSION)
+    cache_versions.expire()
     rule_index()
 
 

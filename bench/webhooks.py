@@ -45,7 +45,7 @@ from django.test import Client
 
 from domain.dataset.dataset import Dataset
 from domain.entities.systems_bpm import UserBusinessRule
-from foundation import stamps
+from foundation import cache_versions
 from foundation.guids import new_guid
 from identity.demo import seed_identity
 from platform_site.wsgi import application
@@ -147,9 +147,9 @@ def measure_cost() -> None:
 
     def switch(active: bool) -> None:
         UserBusinessRule.objects.update(is_active=active)
-        stamps.bump("rules")
-        stamps.bump(_rules_stamp())
-        stamps.expire()
+        cache_versions.bump("rules")
+        cache_versions.bump(_rules_cache_version())
+        cache_versions.expire()
 
     measured = (
         ("commit of a product", product),
@@ -225,8 +225,8 @@ def posting(world: World, numbers: Iterator[int]) -> Callable[[], None]:
     return post
 
 
-def _rules_stamp() -> str:
-    return str(getattr(index, "STAMP", "rules"))
+def _rules_cache_version() -> str:
+    return str(getattr(index, "CACHE_VERSION", "rules"))
 
 
 # --- what the workers carry ---------------------------------------------------------------------------------------

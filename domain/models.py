@@ -37,4 +37,4 @@ from domain.entities import (  # noqa: F401
     systems_monitoring,
     systems_printouts,
 )
-from domain.model import saved_mappings, saved_queries, saved_views  # noqa: F401
+from domain.model import saved_settings  # noqa: F401

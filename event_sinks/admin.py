@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy as _
 from domain.event_stream import feed
 from event_sinks.brokers import connected
 from event_sinks.brokers.target import SENT_TO, BrokerFailed, check_destination, target_of
-from event_sinks.delivery import asked_by, context_for, entries_behind, sink_begin, sink_replay, sink_retry
+from event_sinks.delivery import context_for, entries_behind, sink_begin, sink_replay, sink_retry, subscription_for
 from event_sinks.models import EventSink, SinkState
 from foundation.errors import PlatformError
 from foundation.messages import reason_of
@@ -42,7 +42,7 @@ class EventSinkForm(KeptSecretForm):
         widgets = {"repositories": forms.Textarea(attrs={"rows": 2})}
 
     def clean(self) -> dict[str, Any]:
-        """Servers and destination must suit the broker, and names be there for the reader."""
+        """Check servers and destination for the broker, and the names with the reader's rights."""
         values = super().clean()
         if not {"broker", "servers", "destination"} <= values.keys():
             return values
@@ -67,14 +67,14 @@ class EventSinkForm(KeptSecretForm):
             self.add_error("reader", reason_of(exc))
             return
         try:
-            asked_by(candidate, context)
+            subscription_for(candidate, context)
         except PlatformError as exc:
             self.add_error("operations" if exc.target == "event" else "repositories", exc.message)
 
 
 @admin.register(EventSink)
 class EventSinkAdmin(PageAdmin):
-    """Brokers that get the change stream, and how far each is."""
+    """Brokers that get the change stream, with their progress."""
 
     form = EventSinkForm
     list_display = ("name", "broker", "destination", "is_active", "progress")
@@ -86,7 +86,7 @@ class EventSinkAdmin(PageAdmin):
     actions = ("check_sinks", "replay")
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        """With what became of it, once it is stored."""
+        """Adds the progress of a stored sink."""
         of_delivery = [(_("Delivery"), {"fields": self.readonly_fields})] if obj else []
         return [
             (None, {"fields": ("name", "is_active")}),
@@ -96,14 +96,14 @@ class EventSinkAdmin(PageAdmin):
         ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[EventSink]:
-        """Each with the position of the change feed's end."""
+        """Annotates each sink with the position of the change feed's end."""
         feed.look()
         result: QuerySet[EventSink] = super().get_queryset(request)
         return result
 
     @admin.display(description=_("Progress"))
     def progress(self, sink: EventSink) -> SafeString | str:
-        """Whether all is delivered, how much is not, or since when it fails."""
+        """The progress: all delivered, the number of undelivered events, or the time since which it fails."""
         state = _state_of(sink)
         if state is None:
             return "–"
@@ -122,12 +122,12 @@ class EventSinkAdmin(PageAdmin):
 
     @admin.display(description=_("Last error"))
     def last_error(self, sink: EventSink) -> str:
-        """What the broker said to the last attempt, if that failed."""
+        """The broker's error at the last attempt, if that failed."""
         state = _state_of(sink)
         return (state.last_error if state else "") or "–"
 
     def save_model(self, request: HttpRequest, obj: EventSink, form: Any, change: bool) -> None:
-        """Save, and say whether the broker can be reached."""
+        """Save, and show whether the broker can be reached."""
         super().save_model(request, obj, form, change)
         sink_begin(obj)
         sink_retry(obj)
@@ -135,27 +135,27 @@ class EventSinkAdmin(PageAdmin):
 
     @admin.action(description=_("Check the chosen sinks"), permissions=["change"])
     def check_sinks(self, request: HttpRequest, chosen: QuerySet[EventSink]) -> None:
-        """Connect to their brokers, and try again what has failed."""
+        """Connect to their brokers, and retry failed deliveries."""
         for sink in chosen:
             sink_retry(sink)
             self._check(request, sink)
 
     @admin.action(description=_("Deliver all kept events of the chosen sinks again"), permissions=["change"])
     def replay(self, request: HttpRequest, chosen: QuerySet[EventSink]) -> None:
-        """From the beginning of the change feed."""
+        """Deliver the change feed again from its beginning."""
         for sink in chosen:
             sink_replay(sink)
             self.log_change(request, sink, [{"replayed": {"name": str(sink)}}])
-            told = gettext("%(sink)s gets all events again that are kept.")
-            self.message_user(request, told % {"sink": sink}, messages.SUCCESS)
+            text = gettext("%(sink)s gets all events again that are kept.")
+            self.message_user(request, text % {"sink": sink}, messages.SUCCESS)
 
     def _check(self, request: HttpRequest, sink: EventSink) -> None:
         try:
             with connected(target_of(sink)):
                 pass
         except (BrokerFailed, ValueError) as exc:
-            told = gettext("%(sink)s cannot be used yet: %(problem)s")
-            self.message_user(request, told % {"sink": sink, "problem": reason_of(exc)}, messages.WARNING)
+            text = gettext("%(sink)s cannot be used yet: %(problem)s")
+            self.message_user(request, text % {"sink": sink, "problem": reason_of(exc)}, messages.WARNING)
         else:
             self.message_user(request, gettext("%(sink)s answers.") % {"sink": sink}, messages.SUCCESS)
 

@@ -1,10 +1,10 @@
 """Delivers the change stream to sinks, each by one worker at a time (spec 13, 13.5).
 
-    lease the sink → read entries after its position → render them as its reader may read them → publish → move on
+    lease the sink → read entries after its position → render them with its reader's rights → publish → advance
 
-At least once: the position moves when the broker has confirmed, so a worker that dies in between sends again what it
-had not noted. Each entity's events are sent in the order of the stream; a failure stops the sink, so nothing overtakes.
-It is tried again after 1, 2, 4 … 60 seconds, for as long as it takes.
+Delivery is at least once: the position advances when the broker has confirmed, so after the death of a worker the next
+one sends unconfirmed events again. Each entity's events are sent in the order of the stream; a failure stops the sink,
+so that no event overtakes another. It is retried after 1, 2, 4 … 60 seconds, without limit.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ from identity.models import User
 
 logger = logging.getLogger("platform.events")
 
-#: A worker that is silent for this time has died: longer than it takes to connect, or to publish what is sent at once.
+#: A worker that does not renew its lease for this time counts as dead: longer than a connection or a `publish` takes.
 LEASE_SECONDS = 20.0
-#: A delivery ends after this time, and the next task goes on: other tasks get their turn.
+#: Maximum duration of a delivery, so that other tasks can run; the next task continues.
 RUN_SECONDS = 3.0
-#: Entries that are read and rendered at once.
+#: Entries that are read and rendered together.
 PAGE = 100
-#: A broker that confirms slowly: what it has is noted so often.
-_NOTE_SECONDS = 1.0
-#: Sinks of one task at a time.
-AT_ONCE = 8
+#: Interval of saving the position while a broker confirms slowly.
+_SAVE_SECONDS = 1.0
+#: Maximum sinks that a task delivers to concurrently.
+MAX_CONCURRENT = 8
 _LONGEST_PAUSE_SECONDS = 60.0
 
 
@@ -64,7 +64,7 @@ class LeaseLost(Exception):
 
 
 def sinks_deliver() -> int:
-    """Deliver what there is to every sink that is due; returns their number."""
+    """Deliver to every sink that is due; returns their number."""
     due = sinks_due()
     if not due:
         return 0
@@ -72,13 +72,13 @@ def sinks_deliver() -> int:
     if len(due) == 1:
         _deliver(due[0])
     else:
-        with ThreadPoolExecutor(min(len(due), AT_ONCE), "event sink") as pool:
+        with ThreadPoolExecutor(min(len(due), MAX_CONCURRENT), "event sink") as pool:
             list(pool.map(_deliver_in_thread, due))
     return len(due)
 
 
 def sinks_due() -> list[EventSink]:
-    """Active sinks that are behind the change feed and that no worker has; their state is loaded."""
+    """Active, unleased sinks that are behind the change feed, with their state."""
     feed.look()
     now = database_now()
     is_free = Q(state__lease_until__isnull=True) | Q(state__lease_until__lt=now)
@@ -88,14 +88,14 @@ def sinks_due() -> list[EventSink]:
 
 
 def context_for(sink: EventSink) -> CallContext:
-    """The rights of the sink's reader as they are now. Raises ValueError with a Message without an active reader."""
+    """The current rights of the sink's reader. Raises ValueError with a Message without an active reader."""
     if not User.objects.filter(pk=sink.reader_id, active=True).exists():
         raise ValueError(Message("its reader is not there any more, or may not sign in"))
     return replace(context_of(str(sink.reader_id)), root_url=settings.BASE_URL)
 
 
-def asked_by(sink: EventSink, context: CallContext) -> Asked:
-    """What is delivered to the sink. Raises PlatformError for names that are not there, or not for the reader."""
+def subscription_for(sink: EventSink, context: CallContext) -> Asked:
+    """The repositories and operations of the sink. Raises PlatformError for names that the reader cannot see."""
     return asked_of(sink.repositories, sink.operations, context)
 
 
@@ -112,13 +112,13 @@ def _deliver(sink: EventSink) -> None:
         return
     run = _Run(sink, token)
     try:
-        with translation.override("en"):  # what is stored is read by people of all languages
+        with translation.override("en"):  # readers of all languages see the stored texts
             run.deliver()
         run.store(lease_token="", lease_until=None)
     except LeaseLost:
         logger.warning("the event sink %s was taken over", sink.name)
     except (BrokerFailed, ValueError, PlatformError) as exc:
-        run.fail(_told(exc))
+        run.fail(_error_text(exc))
     except Exception as exc:
         connection.close()
         record_failure(f"event sink {sink.name}", exc)
@@ -126,19 +126,19 @@ def _deliver(sink: EventSink) -> None:
 
 
 def _take(state: SinkState) -> str:
-    """The token of the lease; "" if another worker has been faster."""
+    """The token of the lease; "" if another worker has it."""
     now, token = database_now(), secrets.token_hex(16)
     free = SinkState.objects.filter(Q(lease_until__isnull=True) | Q(lease_until__lt=now), pk=state.pk, last=state.last)
     return token if free.update(lease_token=token, lease_until=now + timedelta(seconds=LEASE_SECONDS)) else ""
 
 
-def _told(exc: Exception) -> str:
+def _error_text(exc: Exception) -> str:
     with translation.override("en"):
         return exc.message if isinstance(exc, PlatformError) else reason_of(exc)
 
 
-def in_order(events: Sequence[Rendered]) -> Iterator[list[Rendered]]:
-    """Parts of the events that may be under way together: none has two of one entity."""
+def batches_by_entity(events: Sequence[Rendered]) -> Iterator[list[Rendered]]:
+    """The events in batches without two events of one entity, so that each may be published concurrently."""
     part: list[Rendered] = []
     entities: set[str] = set()
     for event in events:
@@ -159,18 +159,18 @@ class _Run:
     token: str
 
     def deliver(self) -> None:
-        """Publish until nothing is left or the time is up. Raises what the broker or the database raises."""
+        """Publish until nothing is left or the time is up. Raises errors of the broker and the database."""
         state = self.sink.state
-        self._note_what_is_gone(state)
+        self._report_lost_events(state)
         last, end = state.last, time.monotonic() + RUN_SECONDS
         context = context_for(self.sink)
-        asked = asked_by(self.sink, context)
+        subscription = subscription_for(self.sink, context)
         with ExitStack() as stack:
             publish: Publish | None = None
             while not cluster_is_stopping():
-                page = feed.read(last, PAGE, asked.names)
-                wanted = [entry for entry in page.entries if asked.wants(entry)]
-                events = render(wanted, context) if wanted else []
+                page = feed.read(last, PAGE, subscription.names)
+                entries = [entry for entry in page.entries if subscription.wants(entry)]
+                events = render(entries, context) if entries else []
                 if events and publish is None:
                     publish = stack.enter_context(connected(target_of(self.sink)))
                     self._renew()
@@ -178,35 +178,35 @@ class _Run:
                 if delivered is None or page.last == last:
                     break
                 last = page.last
-                self._move(last, delivered)
+                self._advance(last, delivered)
                 if not page.is_full or time.monotonic() >= end:
                     break
                 feed.look()
 
     def _publish(self, events: Sequence[Rendered], publish: Publish, *, end: float) -> int | None:
-        """Publish in order; returns how many of the events are not noted yet: the last ones.
+        """Publish in order; returns the number of published events since the position was last saved.
 
-        None if the time was up before the last ones: those before them are noted, too.
+        None if the time was up before the last ones; the position of the published ones is saved.
         """
-        begun, noted = time.monotonic(), 0
-        parts = list(in_order(events))
+        saved_at, saved = time.monotonic(), 0
+        parts = list(batches_by_entity(events))
         for number, part in enumerate(parts, 1):
             publish([self._message(*event) for event in part])
             now = time.monotonic()
             is_over = now >= end or cluster_is_stopping()
-            if number < len(parts) and (is_over or now - begun >= _NOTE_SECONDS):
-                so_far = sum(map(len, parts[:number]))
-                self._move(part[-1][0].id, so_far - noted)
-                begun, noted = now, so_far
+            if number < len(parts) and (is_over or now - saved_at >= _SAVE_SECONDS):
+                published = sum(map(len, parts[:number]))
+                self._advance(part[-1][0].id, published - saved)
+                saved_at, saved = now, published
                 if is_over:
                     return None
-        return len(events) - noted
+        return len(events) - saved
 
     def _message(self, entry: Entry, event: bytes) -> EventMessage:
         name = type_of(entry.repository, entry.operation)
         return EventMessage(f"{self.sink.pk}-{entry.id}", name, entry.entity_id, event)
 
-    def _note_what_is_gone(self, state: SinkState) -> None:
+    def _report_lost_events(self, state: SinkState) -> None:
         kept = timedelta(days=settings.DELTA_RETENTION_DAYS)
         if not state.last or database_now() - state.moved_at < kept:
             return
@@ -218,7 +218,7 @@ class _Run:
     def _renew(self) -> None:
         self.store(lease_until=database_now() + timedelta(seconds=LEASE_SECONDS))
 
-    def _move(self, last: int, delivered: int) -> None:
+    def _advance(self, last: int, delivered: int) -> None:
         now = database_now()
         self.store(
             last=last,
@@ -230,17 +230,17 @@ class _Run:
             lease_until=now + timedelta(seconds=LEASE_SECONDS),
         )
 
-    def fail(self, told: str) -> None:
-        """Note a failed attempt, and when the next one is."""
+    def fail(self, text: str) -> None:
+        """Store a failed attempt, and the time of the next one."""
         state, now = self.sink.state, database_now()
         state.refresh_from_db(fields=["failures", "failing_since"])
         pause = min(_LONGEST_PAUSE_SECONDS, 2.0 ** min(state.failures, 10))
-        logger.warning("the event sink %s failed: %s", self.sink.name, told)
+        logger.warning("the event sink %s failed: %s", self.sink.name, text)
         try:
             self.store(
                 failures=state.failures + 1,
                 failing_since=state.failing_since or now,
-                last_error=storable(told)[:2000],
+                last_error=storable(text)[:2000],
                 next_attempt=now + timedelta(seconds=pause),
                 lease_token="",
                 lease_until=None,
@@ -258,25 +258,25 @@ class _Run:
 
 
 def sink_begin(sink: EventSink) -> None:
-    """Give a new sink its position: events from now on."""
+    """Set the position of a new sink to the end of the change feed."""
     SinkState.objects.get_or_create(sink=sink, defaults={"last": feed.position_now()[0]})
 
 
 def sink_replay(sink: EventSink) -> None:
-    """Deliver everything that the change feed still has, again. The worker that has the sink stops."""
+    """Deliver the whole change feed again. The worker that has the lease stops."""
     SinkState.objects.filter(sink=sink).update(
         last=0, moved_at=database_now(), next_attempt=database_now(), lease_token="", lease_until=None
     )
 
 
 def sink_retry(sink: EventSink) -> None:
-    """Try a failing sink again now: its settings have changed, or the broker is back."""
+    """Retry a failing sink now."""
     SinkState.objects.filter(sink=sink).update(next_attempt=database_now())
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far an active sink is: entries that it has not got, and since when it fails; None if it does not."""
+    """The progress of an active sink: undelivered entries, and the time since which it fails, or None."""
 
     name: str
     behind: int
@@ -295,5 +295,5 @@ def sinks_progress() -> list[Progress]:
 
 
 def entries_behind(state: SinkState, newest: int) -> int:
-    """Entries of the change feed after the sink's position, those that it is not asked for included."""
+    """Number of entries of the change feed after the sink's position, including those that it filters out."""
     return max(0, newest - state.last)

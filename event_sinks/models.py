@@ -1,4 +1,4 @@
-"""Event sinks: message brokers to which the change stream is delivered, and how far each has it (spec 13, 13.5)."""
+"""Event sinks: message brokers to which the change stream is delivered, and their progress (spec 13, 13.5)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from identity.models import User
 
 
 class EventSink(models.Model):
-    """A broker, where in it events go, and which.
+    """A broker, the destination of events in it, and the selection of events.
 
     servers       host[:port], separated by commas; of RabbitMQ with /virtual-host
     destination   the first part of NATS subjects, RabbitMQ's exchange, or Kafka's topic
     repositories  names, separated by commas; "" for all, also future ones
     operations    Create, Update, Delete, separated by commas; "" for all
-    reader        events are delivered as this user may read them; nothing is delivered once the user is gone
+    reader        user with whose rights events are read; nothing is delivered without an active reader
     """
 
     class Broker(models.TextChoices):
@@ -64,7 +64,7 @@ class EventSink(models.Model):
         User,
         verbose_name=_("Reader"),
         on_delete=models.DO_NOTHING,
-        # The dataset deletes users, and knows only entities' references.
+        # The dataset deletes users, and follows only references between entities.
         db_constraint=False,
         related_name="+",
         help_text=_("Events are delivered as this user may read them."),
@@ -82,14 +82,14 @@ class EventSink(models.Model):
 
 
 class SinkState(models.Model):
-    """How far a sink is, apart from what administrators save.
+    """The progress of a sink, separate from its configuration.
 
     last            position in the change feed up to which the broker has confirmed all events
-    moved_at        when that was; also when the position was set by hand
-    delivered       events that the broker has confirmed, repeated ones included
+    moved_at        time of the last change of the position
+    delivered       number of confirmed events, including repeated ones
     failures        failed attempts since the last success, the first of them at failing_since
     last_error      of the last failed attempt, in English; "" after a success
-    next_attempt    not tried before
+    next_attempt    earliest time of the next attempt
     lease_token     of the worker that delivers; another may take over after lease_until
     """
 

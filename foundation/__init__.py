@@ -1,1 +1,1 @@
-"""Shared base of all apps: errors, guids, field types, entity bases, version stamps. Imports no other app."""
+"""Shared base of all apps: errors, guids, field types, entity bases, cache versions. Imports no other app."""

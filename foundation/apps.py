@@ -5,7 +5,7 @@ from django.db.models.signals import post_migrate
 
 
 class FoundationConfig(AppConfig):
-    """Owns the table of version stamps, and writes the schedules of all apps."""
+    """Owns the table of cache versions, and writes the schedules of all apps."""
 
     name = "foundation"
 

@@ -1,4 +1,4 @@
-"""Charts of pages: what to draw, and the same figures as a table.
+"""Charts of pages: figures to draw, and the same figures as a table.
 
 A page prints a Chart ({{ chart }}) and loads CSS and JS. templates/foundation/chart.html has the figures as JSON and as
 a table, which needs no script; platform_site/shell/charts.js draws them.
@@ -26,7 +26,7 @@ CSS, JS = "platform_site/charts.css", Script("platform_site/charts.js", defer=Tr
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A figure for each category, None where there is none: bars, or a line for a limit."""
+    """One figure (or None) for each category: bars, or a line for a limit."""
 
     name: str
     figures: Sequence[Figure]
@@ -38,9 +38,9 @@ class Series:
 class Chart:
     """Figures by category.
 
-    by          what the categories are, the head of their column
-    links       for each category the page that lists what was counted; () without
-    unit        follows each figure
+    by          column heading of the categories
+    links       for each category the page that lists the counted objects; () without
+    unit        shown after each figure
     digits      decimal places
     is_stacked  the bars of a category stand on each other
     kind        of a pie only the first series is drawn; Series.is_line is for bars
@@ -63,7 +63,7 @@ class Chart:
 
     @property
     def drawing(self) -> dict[str, Any]:
-        """What charts.js reads."""
+        """The input of charts.js."""
         return {
             "categories": self.categories,
             "links": self.links,

@@ -1,20 +1,20 @@
 """Dry runs: real work inside a database transaction that is rolled back (spec 12, 12.1).
 
     with dry_run() as run:
-        ...                      # rows, numbers and stamps are written, seen by this connection alone, and undone
-        hooks = run.hooks()      # what would have run after the commit
+        ...                      # rows, numbers and cache versions are written, seen by this connection alone, and
+        undone hooks = run.hooks()      # what would have run after the commit
 
-Everything that acts outside of the database transaction, and what becomes of it:
+Effects outside of the database transaction, and how a dry run prevents them:
 
-transaction.on_commit      webhook workers, mails, COMMITTED rules, announcements of version stamps, waiting clients:
+transaction.on_commit      webhook workers, mails, COMMITTED rules, announcements of cache versions, waiting clients:
                            Django drops the hooks with the transaction; `DryRun.hooks` are those that would have run
 foundation.write_behind    rows about requests (statistics, traces, history of scripts): not buffered
 foundation.egress          requests to other servers, those of scripts too: refused (errors.Refused, EGRESS_REFUSED)
 foundation.cluster         tasks enqueued without a hook: not enqueued
-foundation.stamps          a bump is a row, and known to its own transaction only as long as its hook waits
+foundation.cache_versions          a bump is a row, and known to its own transaction only as long as its hook waits
 database sequences         surrogate keys of PostgreSQL: may skip values, as after every refused write
 
-`current` tells this code, and whoever collects what a report shows, of the dry run of its thread.
+This code, and the code that collects entries of the report, gets the dry run of its thread from `current`.
 """
 
 from __future__ import annotations
@@ -31,21 +31,19 @@ from django.db import connection, transaction
 
 from foundation import errors
 
-#: Of these a run collects entries while it works; the others of its report come from its hooks.
+#: Sections of the report whose entries are collected during the run; the others come from its hooks.
 Section = Literal["rules", "notRun", "warnings"]
 Entry = Mapping[str, Any] | str
 
-#: Maximum of collected entries of one section, of changed entities, and of requests to webhooks or of mails.
+#: Maximum number of entries of a section, of changed entities, and of webhook requests or mails.
 MAX_ENTRIES = 1_000
 
 
 class RepeatDryRun(BaseException):
-    """Requests that a dry run begins again; the cause is the error.
+    """Signals that the whole dry run must be repeated, after a deadlock or a lost optimistic-lock race.
 
-    The database ended it because of a deadlock, or its only commit, which has no savepoint, lost a race.
-
-    The locks of its earlier commits, which a real request would have released, are released only by the rollback of
-    all of it. It is no Exception, so that no part of the request answers it.
+    Only the rollback of the whole dry run releases the locks of its earlier commits, which a real request would have
+    released. The cause is the error. Not an Exception, so that no part of the request handles it.
     """
 
 
@@ -53,13 +51,13 @@ class RepeatDryRun(BaseException):
 class DryRun:
     """One dry run.
 
-    began     on the clock of time.perf_counter
-    entries   section → what happened in it, in order
-    omitted   section → entries beyond MAX_ENTRIES
-    shared    state that lives as long as the run, by its owner's key
-    limit_seconds   its longest time; None for none
-    is_repeatable   whether whoever began it repeats it on RepeatDryRun
-    is_first        whether it is the first attempt, and no repetition
+    began     time.perf_counter at the start
+    entries   section → its entries, in order
+    omitted   section → number of entries beyond MAX_ENTRIES
+    shared    state of other modules for the time of the run, by key
+    limit_seconds   maximum duration; None for none
+    is_repeatable   whether the caller repeats it on RepeatDryRun
+    is_first        whether it is the first attempt
     """
 
     began: float = field(default_factory=time.perf_counter)
@@ -72,7 +70,7 @@ class DryRun:
     _earlier_hooks: int = 0
 
     def begin(self) -> None:
-        """Tell the hooks of the run from those of the transaction that it is part of, if any."""
+        """Remember the hooks that the enclosing transaction already has, if there is one."""
         self._earlier_hooks = len(connection.run_on_commit)
 
     def add(self, section: Section, entry: Entry) -> None:
@@ -87,21 +85,21 @@ class DryRun:
         return len(self.entries.get(section, ())) >= MAX_ENTRIES
 
     def mark(self) -> dict[Section, int]:
-        """What is collected so far, for `forget`."""
+        """Section → number of collected entries, for `forget`."""
         return {section: len(entries) for section, entries in self.entries.items()}
 
     def forget(self, mark: Mapping[Section, int]) -> None:
-        """Drop what an attempt collected that is repeated."""
+        """Drop the entries after the mark: of an attempt that is repeated."""
         for section, entries in self.entries.items():
             del entries[mark.get(section, 0) :]
 
     def hooks(self) -> list[Callable[[], None]]:
-        """The hooks that would have run after the commit, in order; those of rolled back parts are gone."""
+        """The hooks that would have run after the commit, in order, without those of rolled back parts."""
         return [hook for _, hook, *_ in connection.run_on_commit[self._earlier_hooks :]]
 
     def check_time(self) -> None:
-        """Raise PayloadTooLarge after the longest time. Work of many parts calls this between them: all the time the
-        run keeps locks, on SQLite that of all writers.
+        """Raise PayloadTooLarge after limit_seconds. Long work calls this often: the run holds locks all the time, on
+        SQLite the lock of all writers.
         """
         if self.limit_seconds is not None and self.elapsed_seconds() > self.limit_seconds:
             raise errors.PayloadTooLarge(errors.DRY_RUN_TOO_LONG, round(self.limit_seconds))
@@ -127,7 +125,7 @@ def dry_run(
     is_repeatable: bool = False,
     is_first: bool = True,
 ) -> Iterator[DryRun]:
-    """Roll back the database transaction of the block, which is a part of the open one if there is one.
+    """Roll back the database transaction of the block, which is nested in the open one if there is one.
 
     begin   begins the transaction
     """

@@ -13,7 +13,7 @@ from foundation.messages import quoted
 
 T = TypeVar("T")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-#: Languages, and methods that help texts call so.
+#: Names that `label` keeps as they are.
 _PROPER_NAMES = frozenset({"CSharp", "JavaScript", "PrivateKeyJwt", "SecretJwt"})
 
 

@@ -1,4 +1,4 @@
-"""What is recorded of an error: a few texts, since the error itself refers to every frame that it passed."""
+"""Summaries of errors for records: texts only, because an exception refers to every frame that it passed."""
 
 from __future__ import annotations
 
@@ -28,6 +28,6 @@ def summary_of(error: BaseException) -> ErrorSummary:
     if not isinstance(error, errors.PlatformError):
         unexpected = errors.INTERNAL_ERROR
         return ErrorSummary(unexpected.type, unexpected.number, f"{type(error).__name__}: {error}")
-    # Stored once for readers of all languages.
+    # English, because readers of all languages see the stored text.
     with translation.override("en"):
         return ErrorSummary(error.code.type, error.code.number, error.message, error.rule_id)

@@ -30,6 +30,7 @@ from typing import Any
 from django.utils.translation import gettext, gettext_noop
 
 from foundation.catalogue import Catalogue
+from foundation.messages import TranslatableMessage as Message
 from foundation.messages import filled, placeholders, reason_of, translated, written
 
 
@@ -326,7 +327,9 @@ DOCUMENT_TYPE_MISMATCH = _add(
 LOGIN_USED = _add(
     2059,
     "LoginUsed",
-    _("The login {0} belongs or belonged to another user. A login is never given to a second one; choose another."),
+    _(
+        "The login {0} belongs or belonged to another user or application, and is never given to a second one; choose another."
+    ),
     500,
 )
 ADJUSTED_NOT_RELEASED = _add(
@@ -424,7 +427,7 @@ PLAN_NOT_CONFIRMED = _add(
     500,
 )
 CALCULATION_INVALID = _add(
-    3310, "CalculatedAttributeInvalid", _("The calculated attribute {0} cannot be evaluated: {1}"), 400
+    3310, "CalculatedAttributeInvalid", _("The calculated attribute {0} cannot be evaluated: {1}"), 500
 )
 CALCULATION_FAILED = _add(3311, "CalculationFailed", _("{0} has no value: row {1} of its definition failed."), 500)
 CALCULATION_NOT_QUERYABLE = _add(
@@ -486,8 +489,8 @@ class PlatformError(Exception):
 
     A parameter that holds words, not only names and values, is a `Message`, which is translated for the reader.
     `info` is diagnostics for the developer of the client (script position, console …); it contains no secrets.
-    `about` is the entity whose commit failed, (repository, guid), where it is one; callers may not see it.
-    `rule_id` is the guid of the business rule that raised the error, "" for none; neither may they see that.
+    `about` is the entity whose commit failed, (repository, guid), or None; never sent to callers.
+    `rule_id` is the guid of the business rule that raised the error, "" for none; never sent to callers.
     """
 
     about: tuple[str, str] | None = None
@@ -502,7 +505,7 @@ class PlatformError(Exception):
         info: str | None = None,
     ) -> None:
         self.code = code
-        # Clients fill the format by themselves: what is left out is an empty text.
+        # Clients fill the format themselves, so missing parameters are empty texts.
         missing = placeholders(code.message_format) - len(parameters)
         self.parameters = (*map(written, parameters), *[""] * missing)
         self.target = target
@@ -529,6 +532,17 @@ class PlatformError(Exception):
 
 class BadRequest(PlatformError):
     """400: the request cannot be understood."""
+
+
+def unknown_parameter(operation: str, name: str, known: Sequence[str]) -> BadRequest:
+    """UNKNOWN_PARAMETER, with the names of those that there are."""
+    rest = Message(" It takes {0}.", ", ".join(known)) if known else ""
+    return BadRequest(UNKNOWN_PARAMETER, operation, name, rest, target=name)
+
+
+def repeated_parameter(name: str) -> BadRequest:
+    """A parameter that is given twice, in whatever case."""
+    return BadRequest(INVALID_VALUE, name, Message("it is given twice"), target=name)
 
 
 class Unauthorized(PlatformError):
@@ -688,8 +702,8 @@ def format_message(message_format: str, parameters: Sequence[str]) -> str:
 
 
 def reason(error: Exception) -> str:
-    """The argument of a foreign exception, in the active language."""
-    return translated(reason_of(error), gettext)
+    """The reason of an exception, in the active language: a PlatformError's message, the argument of a foreign one."""
+    return error.message if isinstance(error, PlatformError) else translated(reason_of(error), gettext)
 
 
 @dataclass(frozen=True, slots=True)

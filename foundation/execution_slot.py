@@ -18,12 +18,12 @@ class Slot(Protocol):
     """The scheduler of a web process."""
 
     def release(self) -> None:
-        """The request of this thread continues without the slot, which the next request gets."""
+        """Pass the slot to the next request; the request of this thread continues without it."""
 
     def defer(self) -> None:
         """Wait a moment for a free slot, if the request of this thread runs without it."""
 
-    def stand_aside(self) -> None:
+    def yield_to_requests(self) -> None:
         """Wait a moment for a free slot, from a thread that executes no request."""
 
 
@@ -37,24 +37,24 @@ def install(slot: Slot) -> None:
 
 
 def release_slot() -> None:
-    """Call before this thread waits for something outside the process, such as a script or an HTTP response."""
+    """Release the slot before this thread waits for something outside the process: a script, an HTTP response."""
     if _slot is not None:
         _slot.release()
 
 
 def defer_to_slot() -> None:
-    """Call often in long work: a request that lost the slot lets the requests that hold it go first."""
+    """Give precedence to the holder of the slot. Call often in long requests, which may have lost the slot."""
     if _slot is not None:
         _slot.defer()
 
 
-def stand_aside() -> None:
-    """Call often in long work outside of requests, or that is perhaps outside: requests go first."""
+def yield_to_requests() -> None:
+    """Give precedence to requests. Call often in long work that may run outside of requests."""
     if _slot is not None:
-        _slot.stand_aside()
+        _slot.yield_to_requests()
 
 
-def in_steps(rows: Sequence[T]) -> Iterator[Sequence[T]]:
+def in_slices(rows: Sequence[T]) -> Iterator[Sequence[T]]:
     """The rows in slices of STEP; defers to other requests between two slices."""
     if len(rows) <= STEP:
         yield rows

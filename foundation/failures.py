@@ -1,4 +1,4 @@
-"""Failures that no caller sees: they go to the log, and to reporters such as messages for administrators."""
+"""Records failures of work without a caller: in the log, and by reporters such as messages for administrators."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.utils import translation
 
 logger = logging.getLogger("platform.failures")
 
-#: Called with the name of the failed work and the error's text; see `report_failures_to`.
+#: Function of the name of the failed work and the error's text; see `report_failures_to`.
 Reporter = Callable[[str, str], None]
 _reporters: list[Reporter] = []
 
@@ -21,8 +21,8 @@ def report_failures_to(reporter: Reporter) -> None:
 
 
 def record_failure(what: str, error: BaseException) -> None:
-    """Log a failure that no caller sees, and pass it to the reporters. Never raises."""
-    # Stored once for all readers: not in the language of the caller whose request met it.
+    """Log a failure, and pass it to the reporters. Never raises."""
+    # English, because readers of all languages see the stored text.
     with translation.override("en"):
         text = str(error)
     logger.error("%s failed: %s", what, text, exc_info=error)
@@ -30,7 +30,7 @@ def record_failure(what: str, error: BaseException) -> None:
 
 
 def record_problem(what: str, text: str) -> None:
-    """As `record_failure`, for what is no error of a program: no mail server is configured. `text` is English."""
+    """As `record_failure`, for a problem without an exception, such as a missing mail server. `text` is English."""
     logger.error("%s: %s", what, text)
     _report(what, text)
 

@@ -1,8 +1,7 @@
-"""What callers share fairly: a queue in which they take turns, and places of which nobody takes all.
+"""Fair sharing between callers: a round-robin queue, and places of which some are reserved for callers with few.
 
-The tickets of one caller keep their order.
-
-Script runs wait for a worker, requests for the execution slot, passwords for their hash.
+The tickets of one caller keep their order. The queue is used for script runs that wait for a worker, requests that wait
+for the execution slot, and passwords that wait to be hashed.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ class Ticket(Protocol):
 T = TypeVar("T", bound=Ticket)
 
 
-def has_place(taken_by: Iterable[str], caller: str, *, places: int, reserved: int) -> bool:
-    """Whether one of the places is free for the caller. The last `reserved` ones are for callers with fewer than this.
+def has_free_place(taken_by: Iterable[str], caller: str, *, places: int, reserved: int) -> bool:
+    """Whether one of the places is free for the caller. The last `reserved` ones are for callers with fewer than that.
 
-    taken_by   the caller of each place that is taken
+    taken_by   the caller of each taken place
     """
     taken = list(taken_by)
     return len(taken) < (places if taken.count(caller) < reserved else places - reserved)
 
 
-def _anybody(caller: str) -> bool:
+def _any_caller(caller: str) -> bool:
     return True
 
 
@@ -54,7 +53,7 @@ class FairQueue(Generic[T]):
 
     @property
     def callers(self) -> KeysView[str]:
-        """The callers with tickets, without those that were put first. The first caller has the next turn."""
+        """The callers with tickets other than those of `put_first`. The first caller has the next turn."""
         return self._tickets.keys()
 
     def tickets(self) -> list[T]:
@@ -62,7 +61,7 @@ class FairQueue(Generic[T]):
         return [*self._first, *(ticket for own in self._tickets.values() for ticket in own)]
 
     def count_of(self, caller: str) -> int:
-        """Number of the caller's tickets, including those that were put first."""
+        """Number of the caller's tickets, including those of `put_first`."""
         count = len(self._tickets.get(caller, ()))
         return count + sum(ticket.caller == caller for ticket in self._first) if self._first else count
 
@@ -71,7 +70,7 @@ class FairQueue(Generic[T]):
         self._tickets.setdefault(ticket.caller, deque()).append(ticket)
 
     def put_first(self, ticket: T) -> None:
-        """Add a ticket before all that were put; tickets that are put first keep their order among themselves."""
+        """Add a ticket before all others, but behind earlier tickets of `put_first`."""
         self._first.append(ticket)
 
     def remove(self, ticket: T) -> None:
@@ -84,7 +83,7 @@ class FairQueue(Generic[T]):
             own.remove(ticket)
             self._forget_if_empty(ticket.caller)
 
-    def take(self, may_run: Callable[[str], bool] = _anybody) -> T | None:
+    def take(self, may_run: Callable[[str], bool] = _any_caller) -> T | None:
         """Remove and return the next ticket whose caller may run now. The caller's next turn is after the others'."""
         if self._first:
             return self._first.popleft()

@@ -153,7 +153,7 @@ class JsonTextField(_TextField):
 
 
 class JsonDocumentField(_TextField):
-    """A text that callers give and get as a text, and that must be JSON (domain.dataset.checks.limits)."""
+    """A text that must be JSON (domain.dataset.checks.limits); callers read and write it as a text."""
 
     kind = Kind.STRING
     description = "JSON text"
@@ -273,7 +273,7 @@ class EnumField(_CharField):
         self.enum = enum
         kwargs.setdefault("max_length", 64)
         if enum is not None:
-            # Called for each form: catalogues add members after the field was declared.
+            # A callable: catalogues add members after the field was declared.
             kwargs["choices"] = enum.choices
         super().__init__(**kwargs)
 
@@ -290,7 +290,7 @@ class StateField(_SmallIntegerField):
     enum = DOCUMENT_STATE
 
     def __init__(self, **kwargs: Any) -> None:
-        # For people, as those of EnumField: the database has numbers.
+        # For forms only, as those of EnumField: the database has numbers.
         super().__init__(**{**kwargs, "choices": DOCUMENT_STATE.choices})
 
     def deconstruct(self) -> tuple[str, str, Sequence[Any], dict[str, Any]]:
@@ -360,7 +360,7 @@ class _ReferenceChoice(forms.ModelChoiceField[Any]):
         return None if isinstance(value, str) and value and not is_guid(value) else super().prepare_value(value)
 
 
-#: How far `utc_now` is behind (clock_set_back).
+#: Offset of `utc_now` (clock_set_back).
 _set_back = datetime.timedelta()
 
 
@@ -370,9 +370,9 @@ def utc_now() -> datetime.datetime:
 
 @contextmanager
 def clock_set_back(by: datetime.timedelta) -> Iterator[None]:
-    """Let the whole process believe that it is earlier: for demo data that should look like the work of some days.
+    """Set `utc_now` back for the whole process: for demo data with times of several days.
 
-    Only for a process of its own, such as the command that loads the demo data: other threads see it, too.
+    Affects all threads, so it is only for processes such as the command that loads the demo data.
     """
     global _set_back
     before, _set_back = _set_back, by

@@ -1,6 +1,6 @@
 """Renders Django's plain inputs, choices and labels without templates, to the same HTML.
 
-The page of an order has about 350 of them, each of two or three templates: half a millisecond of a page's time each.
+The page of an order has about 350 of them, each of two or three templates: half a millisecond each.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ Context = Mapping[str, Any]
 
 
 class FormRenderer(TemplatesSetting):
-    """Django's renderer, with functions in place of the templates of _MADE."""
+    """Django's renderer, with functions in place of the templates of _RENDERERS."""
 
     def render(self, template_name: str, context: Any, request: HttpRequest | None = None) -> SafeString:
         """The HTML of a widget, a label or another part of a form."""
-        make = _MADE.get(template_name)
-        if make is not None and (template_name not in _ONLY or _ONLY[template_name](context)):
+        make = _RENDERERS.get(template_name)
+        if make is not None and (template_name not in _CONDITIONS or _CONDITIONS[template_name](context)):
             return SafeString(make(context))  # every part is escaped
         return SafeString(super().render(template_name, context, request))
 
@@ -88,8 +88,8 @@ def _no_errors(context: Context) -> str:
 _OPTION = "django/forms/widgets/select_option.html"
 _INPUTS = ("text", "number", "email", "url", "password", "hidden", "date", "time", "datetime", "checkbox", "input")
 _ERRORS = ("django/forms/errors/list/default.html", "django/forms/errors/list/ul.html")
-#: Template → what renders it.
-_MADE: dict[str, Callable[[Context], str]] = {
+#: Template → function that replaces it.
+_RENDERERS: dict[str, Callable[[Context], str]] = {
     **{f"django/forms/widgets/{name}.html": _input for name in _INPUTS},
     "django/forms/widgets/textarea.html": _textarea,
     "django/forms/widgets/select.html": _select,
@@ -97,7 +97,7 @@ _MADE: dict[str, Callable[[Context], str]] = {
     **dict.fromkeys(_ERRORS, _no_errors),
 }
 #: Template → whether the function can render this context.
-_ONLY: dict[str, Callable[[Context], bool]] = {
+_CONDITIONS: dict[str, Callable[[Context], bool]] = {
     "django/forms/widgets/select.html": _has_plain_options,
     **dict.fromkeys(_ERRORS, lambda context: not context["errors"]),
 }

@@ -11,12 +11,12 @@ import time
 _CANONICAL = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _ANY = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
 
-_RANDOMS_AT_ONCE = 64
+_RANDOMS_PER_CALL = 64
 
 _lock = threading.Lock()
 _last = 0
-#: 64 random bits each, for the next guids: a system call for every guid took as long as all the rest.
-_randoms: list[int] = []
+#: 64 random bits for each of the next guids: a system call per guid took half of the time.
+_random_bits: list[int] = []
 
 
 def new_guid() -> str:
@@ -29,23 +29,23 @@ def new_guid() -> str:
     with _lock:
         # 16 bits below the millisecond count guids within it; the rest is random.
         _last = stamp = now if now > _last else _last + 1
-        if not _randoms:
-            _randoms.extend(struct.unpack(f"{_RANDOMS_AT_ONCE}Q", os.urandom(8 * _RANDOMS_AT_ONCE)))
-        random = _randoms.pop()
+        if not _random_bits:
+            _random_bits.extend(struct.unpack(f"{_RANDOMS_PER_CALL}Q", os.urandom(8 * _RANDOMS_PER_CALL)))
+        random = _random_bits.pop()
     # The counter's upper 12 bits follow the version (7), its lower 4 the variant (binary 10).
     number = (stamp >> 16) << 80 | (0x7000 | stamp >> 4 & 0xFFF) << 64 | (0x20 | stamp & 0xF) << 58 | random >> 6
     text = number.to_bytes(16).hex()
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
-def _forget_randoms() -> None:
+def _drop_random_bits() -> None:
     """Drop the random bits after a fork: parent and child must not share them, and the lock may stay held."""
     global _lock
     _lock = threading.Lock()
-    _randoms.clear()
+    _random_bits.clear()
 
 
-os.register_at_fork(after_in_child=_forget_randoms)
+os.register_at_fork(after_in_child=_drop_random_bits)
 
 
 def is_guid(text: str) -> bool:

@@ -1,7 +1,7 @@
-"""Texts that are kept for some minutes for their owner, in a bounded place that all processes share.
+"""Stores texts for some minutes for their owner, in bounded storage that all processes share.
 
-In Redis, else in a file of this node. Not Django's cache: its file backend makes and renames a file for each value,
-which took longer than the requests whose reports it was to keep.
+The storage is Redis, else a file of this node. Not Django's cache: its file backend creates and renames a file for each
+value, which took longer than the requests whose reports are stored.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from django.conf import settings
 from foundation.per_process import PerProcess
 
 KEPT_SECONDS = 600
-#: The file is a ring for each part of the owners, so that one who keeps much displaces few others.
+#: The file has several ring buffers; owners are spread over them, so that one owner displaces the texts of few others.
 RINGS, RING_BYTES = 16, 4 << 20
 MAX_BYTES = 1 << 20
-#: Texts of one owner in Redis.
+#: Maximum texts of one owner in Redis.
 KEPT_IN_REDIS = 20
 
 
@@ -35,16 +35,16 @@ class KeptTexts(Protocol):
     """Texts by owner."""
 
     def keep(self, owner: str, text: bytes) -> str:
-        """Keep a text of at most MAX_BYTES; returns its id. Raises OSError if it cannot be kept."""
+        """Store a text of at most MAX_BYTES; returns its id. Raises OSError if it cannot be stored."""
         ...
 
     def find(self, owner: str, id: str) -> bytes | None:
-        """The text; None for one that is gone, or another owner's."""
+        """The text; None if it has expired or belongs to another owner."""
         ...
 
 
 class RedisTexts:
-    """For any number of nodes. Each owner has KEPT_IN_REDIS places; each process goes around them."""
+    """Storage for any number of nodes. Each owner has KEPT_IN_REDIS keys, which each process reuses in turn."""
 
     def __init__(self, url: str) -> None:
         import redis
@@ -60,15 +60,15 @@ class RedisTexts:
     def find(self, owner: str, id: str) -> bytes | None:
         place, token = _parts(id)
         found = self._client.get(self._key(owner, place))
-        is_it = isinstance(found, bytes) and secrets.compare_digest(found[:32], token.encode())
-        return found[32:] if isinstance(found, bytes) and is_it else None
+        is_match = isinstance(found, bytes) and secrets.compare_digest(found[:32], token.encode())
+        return found[32:] if isinstance(found, bytes) and is_match else None
 
     def _key(self, owner: str, place: int) -> str:
         return f"kept-text:{hashlib.sha256(owner.encode()).hexdigest()}:{place}"
 
 
 class FileTexts:
-    """For the processes of one node: rings in a file, written and read by position.
+    """Storage for the processes of one node: ring buffers in a file, written and read by position.
 
     A ring begins with the position of its next record. A record is (token, owner, expiry, length, checksum), then the
     text. New records overwrite old ones; a reader notices that by the checksum.
@@ -112,8 +112,8 @@ class FileTexts:
         if len(head) < self._HEAD.size:
             return None
         known, of, expiry, length, checksum = self._HEAD.unpack(head)
-        is_it = secrets.compare_digest(known, token.encode()) and of == digest and time.time() < expiry
-        if not is_it or length > self._ring_bytes:
+        is_match = secrets.compare_digest(known, token.encode()) and of == digest and time.time() < expiry
+        if not is_match or length > self._ring_bytes:
             return None
         text = os.pread(self._descriptor, length, start + self._HEAD.size)
         return text if zlib.crc32(text) == checksum else None

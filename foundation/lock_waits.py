@@ -1,6 +1,6 @@
-"""Notes beside a request's own work do not wait for SQLite's lock, which one long transaction may hold for minutes.
+"""Limits how long secondary writes wait for SQLite's lock, which one long transaction may hold for minutes.
 
-A read notes that its session was used, and writes rows about earlier requests. It must be answered all the same.
+A read writes, too: the last use of its session, and rows about earlier requests. It must not wait for that.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ _MILLISECONDS = 50
 
 
 @contextmanager
-def hardly_waiting() -> Iterator[None]:
-    """Within it, a statement that SQLite's lock delays raises OperationalError after _MILLISECONDS.
+def short_lock_wait() -> Iterator[None]:
+    """Statements of the block raise OperationalError after waiting _MILLISECONDS for SQLite's lock.
 
-    Within a transaction, and on PostgreSQL, whose locks are of rows, everything is as without it.
+    Has no effect within a transaction, and on PostgreSQL, which locks rows.
     """
     if connection.vendor != "sqlite" or connection.in_atomic_block:
         yield
@@ -34,5 +34,5 @@ def hardly_waiting() -> Iterator[None]:
 
 
 def is_locked(error: Exception) -> bool:
-    """Whether SQLite's lock was not free in time."""
+    """Whether the error is a timeout of SQLite's lock."""
     return isinstance(error, OperationalError) and "locked" in str(error)

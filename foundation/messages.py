@@ -1,4 +1,4 @@
-"""Messages that are composed where the reader's language is unknown, and translated where a response is rendered.
+"""Messages that are composed before the reader's language is known, and translated when a response is rendered.
 
 The reasons of errors are TranslatableMessage objects: English text that keeps its template and arguments. Plain strings
 among the arguments (`eq`, `','`, `$top=`, names and values) are the same in every language. This module imports no
@@ -13,6 +13,8 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import reduce
+
+from foundation.texts import utc_text
 
 _PLACEHOLDER = re.compile(r"\{(\d)\}")
 #: Maximum characters of a list, an object or bytes in a message.
@@ -48,7 +50,7 @@ class TranslatableMessage(str):
 def written(value: object) -> str:
     """A value in a message: text as it is, anything else as JSON, cut after MAX_WRITTEN characters.
 
-    Readers of messages know JSON and not Python: `null`, `true` and `{"a": 1.5}`, never None and True.
+    JSON, because readers are no Python developers: `null` and `true`, never None and True.
     """
     if isinstance(value, str):
         return value
@@ -82,7 +84,7 @@ def _pieces(value: object) -> Iterator[str]:
         case bool():
             yield "true" if value else "false"
         case str():
-            # The beginning of a text is enough, and a lone surrogate stays readable.
+            # Only the beginning is needed; ensure_ascii=False keeps lone surrogates readable.
             yield json.dumps(value[: MAX_WRITTEN + 1], ensure_ascii=False)
         case Mapping():
             yield "{"
@@ -99,6 +101,8 @@ def _pieces(value: object) -> Iterator[str]:
             yield "]"
         case bytes() | bytearray():
             yield json.dumps(base64.b64encode(value[:MAX_WRITTEN]).decode())
+        case datetime.datetime() if value.tzinfo is not None:
+            yield utc_text(value)
         case datetime.datetime() | datetime.date() | datetime.time():
             yield value.isoformat()
         case _:

@@ -34,7 +34,7 @@ def _end_indexes_in_key(sender: type[models.Model], **_: object) -> None:
     """
     if not issubclass(sender, Entity):
         return
-    # Django's stubs know nothing of db_index and of original_attrs, which migrations are made from.
+    # Django's stubs lack db_index and original_attrs, which migrations are made from.
     meta: Any = sender._meta
     for field in meta.local_fields:
         if (field.db_index or isinstance(field, ReferenceField)) and not field.unique:
@@ -57,9 +57,9 @@ def _place_shared_attributes(sender: type[models.Model], **_: object) -> None:
     leading = {field.creation_counter for base in (Entity, PolymorphicRoot) for field in base._meta.local_fields}
     first = sum(field.creation_counter in leading or _leads(field) for field in own)
     for field in sorted(shared, key=lambda field: (field.is_relation, field.name)):
-        alike = [index for index in range(first, len(own)) if own[index].is_relation == field.is_relation]
-        lesser = [index for index in alike if own[index].name < field.name]
-        nothing_lesser = alike[0] if alike else len(own) if field.is_relation else first
+        same_kind = [index for index in range(first, len(own)) if own[index].is_relation == field.is_relation]
+        lesser = [index for index in same_kind if own[index].name < field.name]
+        nothing_lesser = same_kind[0] if same_kind else len(own) if field.is_relation else first
         own.insert(lesser[-1] + 1 if lesser else nothing_lesser, field)
     fields[:] = own
 
@@ -89,7 +89,7 @@ class AggregateRoot(Entity):
 
     external_id = models.CharField(max_length=64, null=True, blank=True)
     external_system = models.CharField(max_length=64, null=True, blank=True)
-    # Indexed for clients that pull what has changed since their last visit.
+    # Indexed for clients that poll for changes since their last request.
     aggregate_last_update_time_utc = models.DateTimeField(null=True, editable=False, db_index=True)
     additional_data_json = JsonDocumentField(max_length=32_000, null=True, blank=True)
 
@@ -115,7 +115,7 @@ class_prepared.connect(_end_indexes_in_key)
 
 
 class VersionStamp(models.Model):
-    """A value whose change invalidates caches of processes: see foundation.stamps."""
+    """The table of foundation.cache_versions."""
 
     name = models.CharField(max_length=64, primary_key=True)
     value = models.BigIntegerField(default=0)

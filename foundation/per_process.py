@@ -1,4 +1,4 @@
-"""Objects of which each process has one of its own."""
+"""Objects that exist once per process."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 
 class PerProcess(Generic[T]):
-    """Decorator of a function without arguments: its result is made once in a process, and anew after a fork.
+    """Decorator of a function without arguments: caches its result per process, and calls it again after a fork.
 
-    A forked process does not inherit the threads of its parent, a lock that one of them held would stay held, and a
-    connection would be shared.
+    A forked process has none of its parent's threads, would never get a lock that one of them held, and would share
+    connections.
     """
 
     def __init__(self, make: Callable[[], T]) -> None:
@@ -36,7 +36,7 @@ class PerProcess(Generic[T]):
         return made[0]
 
     def forget(self) -> None:
-        """Make the result anew at the next call."""
+        """Drop the cached result."""
         self._lock = threading.Lock()
         self._made = None
 

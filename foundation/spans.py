@@ -46,7 +46,7 @@ class OpenSpan:
             self._span.set_status(StatusCode.ERROR)
 
 
-def are_wanted() -> bool:
+def are_configured() -> bool:
     """Whether a collector is configured."""
     return bool(settings.OTEL_EXPORTER_OTLP_ENDPOINT)
 
@@ -61,7 +61,7 @@ def packages_are_installed() -> bool:
 
 @contextmanager
 def span(name: str, *, kind: Kind, traceparent: str = "") -> Iterator[OpenSpan]:
-    """A span, a child of `traceparent` if that is valid. Call only if `are_wanted()`."""
+    """A span, a child of `traceparent` if that is valid. Call only if `are_configured()`."""
     from opentelemetry.trace import SpanKind
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 

@@ -17,6 +17,16 @@ def decode_base64(text: str) -> bytes:
     return base64.b64decode(standard + "=" * (-len(standard) % 4), validate=True)
 
 
+def comma_separated(text: str) -> list[str]:
+    """The parts of a list separated by commas, without white space around them and without empty ones."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def base64url(content: bytes) -> str:
+    """base64url without padding (RFC 7515, 2)."""
+    return base64.urlsafe_b64encode(content).decode().rstrip("=")
+
+
 def utc_text(moment: datetime) -> str:
     """A time with its zone in ISO 8601 in UTC: `2024-02-29T10:20:30Z`, with six decimals where there is a fraction."""
     return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat()}Z"

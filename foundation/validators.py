@@ -1,4 +1,4 @@
-"""Validators of texts whose form a standard defines. Forms call them, and the dataset for whatever writes an entity."""
+"""Validators of texts whose form a standard defines. Forms and the dataset call them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TextValidator:
 
 
 def language_problem(code: str) -> Message | None:
-    """A language of the Unicode CLDR, with or without script and country."""
+    """The problem of a code that is no language of the Unicode CLDR, with or without script and country."""
     try:
         Locale.parse(code.replace("_", "-"), sep="-")
     except (UnknownLocaleError, ValueError):
@@ -44,7 +44,7 @@ def language_problem(code: str) -> Message | None:
 
 
 def time_zone_problem(name: str) -> Message | None:
-    """A time zone of the IANA database."""
+    """The problem of a name that is no time zone of the IANA database."""
     try:
         ZoneInfo(name)
     except (KeyError, ValueError, OSError):  # OSError: the name of a directory, such as Europe
@@ -53,7 +53,7 @@ def time_zone_problem(name: str) -> Message | None:
 
 
 def email_problem(address: str) -> Message | None:
-    """An e-mail address, by Django's rules."""
+    """The problem of a text that is no e-mail address by Django's rules."""
     try:
         validate_email(address)
     except ValidationError:
@@ -62,7 +62,7 @@ def email_problem(address: str) -> Message | None:
 
 
 def identifier_problem(text: str) -> Message | None:
-    """An identifier that people compare by sight: without characters that nobody sees."""
+    """The problem of an identifier with invisible characters: people compare identifiers by sight."""
     if text != text.strip():
         return Message("White space at its beginning or end cannot be seen: remove it.")
     for character in text:
@@ -73,5 +73,5 @@ def identifier_problem(text: str) -> Message | None:
 
 
 def look_alike_key(text: str) -> str:
-    """The form that texts share which Unicode takes for the same: letters of any case and width, composed or not."""
+    """The normal form (NFKC, case-folded) that texts share if they differ only in case, width or composition."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())

@@ -88,7 +88,7 @@ def unseal(stored: str) -> str:
 
 
 def checksum(data: bytes) -> str:
-    """A checksum (`<key id>:<32 hex>`, HMAC-SHA256) that nobody without the keys can make; 3 µs."""
+    """A keyed checksum (`<key id>:<32 hex>`, HMAC-SHA256); 3 µs."""
     keys = _keys()
     return f"{keys.newest}:{_checksum(keys.checksums[keys.newest], data)}"
 
@@ -187,12 +187,12 @@ def _path() -> Path:
 
 @lru_cache(maxsize=4)
 def _path_in(directory: Path | str) -> Path:
-    """Cached: making a path takes five times as long as looking at the file, which each use of the keys does."""
+    """Cached: creating a Path takes five times as long as the stat of the file, which each use of the keys does."""
     return Path(directory) / FILE_NAME
 
 
 def _make_first() -> None:
-    """Create the file with one key, unless another process was faster."""
+    """Create the file with one key, unless another process has created it meanwhile."""
     with _locked():
         if not _path().exists():
             _write([Fernet.generate_key().decode()])
@@ -203,5 +203,5 @@ def _write(keys: list[str]) -> None:
 
 
 def _locked() -> AbstractContextManager[None]:
-    """One process of this DATA_DIR at a time changes the file."""
+    """The lock for changes of the file, between all processes of this DATA_DIR."""
     return private_files.lock(_path().with_name(f".{FILE_NAME}.lock"))

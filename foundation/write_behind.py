@@ -17,7 +17,7 @@ from django.core.signals import request_finished
 from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, connection, transaction
 
 from foundation import dry_runs
-from foundation.lock_waits import hardly_waiting, is_locked
+from foundation.lock_waits import is_locked, short_lock_wait
 
 logger = logging.getLogger("platform")
 
@@ -84,7 +84,7 @@ class WriteBehind(Generic[T]):
     def flush_if_due(self) -> None:
         """Write if the oldest row has waited long enough. Does nothing in a transaction, which may be rolled back."""
         if self._is_due() and not connection.in_atomic_block:
-            with hardly_waiting():
+            with short_lock_wait():
                 self.flush()
 
     def flush(self) -> None:

@@ -1,5 +1,5 @@
-"""Ends what a user has been given: sessions, access and refresh tokens, and codes that are not redeemed; and removes
-what belongs to a user or role that is deleted.
+"""Revokes a user's access: sessions, access and refresh tokens, unredeemed codes. Deletes rows of deleted users and
+roles.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from identity.sessions import CLOSED_BY_ADMINISTRATOR, session_close_user
 
 
 def access_end(user_id: str, reason: str = CLOSED_BY_ADMINISTRATOR, *, by: Actor) -> None:
-    """Close the user's licensed sessions and revoke the tokens of applications. Personal tokens are the user's own:
-    while the user is inactive they are refused.
+    """Close the user's licensed sessions and revoke the tokens of applications. Personal tokens stay; they are refused
+    while the user is inactive.
     """
     with transaction.atomic():
         Grant.objects.filter(user_id=user_id).delete()
@@ -28,7 +28,7 @@ def access_end(user_id: str, reason: str = CLOSED_BY_ADMINISTRATOR, *, by: Actor
 def own_rows_delete(model: type[models.Model], id: str) -> None:
     """Delete the rows of plain tables that belong to a user or role: sign-ins, tokens, second factors, a picture.
 
-    The dataset deletes entities, and knows only their references to one another.
+    The dataset deletes entities and follows only references between entities.
     """
     for related in model._meta.related_objects:
         if related.on_delete is models.CASCADE and not issubclass(related.related_model, Entity):

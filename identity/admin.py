@@ -14,9 +14,11 @@ import django.contrib.auth.admin  # noqa: F401  (these two register pages, which
 import oauth2_provider.admin  # noqa: F401
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.auth.models import Group
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.translation import gettext, ngettext
@@ -174,9 +176,9 @@ class LicenceAdmin(SingleRowAdmin):
     def used_now(self, licence: Licence) -> str:
         """Open sessions and slots, as a gauge."""
         taken, slots = usage_now()
-        said = gettext("%(taken)s of %(slots)s") % {"taken": taken, "slots": slots}
+        text = gettext("%(taken)s of %(slots)s") % {"taken": taken, "slots": slots}
         gauge = '<span class="usage-now"><meter min="0" max="{}" high="{}" value="{}"></meter> {}</span>'
-        return format_html(gauge, max(slots, 1), max(slots, 1) * NEARLY_FULL, taken, said)
+        return format_html(gauge, max(slots, 1), max(slots, 1) * NEARLY_FULL, taken, text)
 
     @admin.display(description=_("Most sessions at once, by hour (UTC)"))
     def used_today(self, licence: Licence) -> str:
@@ -247,6 +249,16 @@ class SessionAdmin(ReadOnlyAdmin):
             session.open_transactions = counts.get(str(session.pk), 0)
         return changelist
 
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
+        """Adds a button for the list's action, which closes the session."""
+        session: Session | None = kwargs.get("obj")
+        if session is not None and session.is_open and self.has_change_permission(request):
+            fields = {"action": "close_sessions", ACTION_CHECKBOX_NAME: session.pk}
+            url = reverse("admin:identity_session_changelist")
+            button = {"title": gettext("Close the session"), "url": url, "icon": "logout", "fields": fields}
+            context["page_buttons"] = [button]
+        return super().render_change_form(request, context, *args, **kwargs)
+
     @admin.display(description=_("Opened"), ordering="opened")
     def since(self, session: Session) -> str:
         """Short form of the opening time: seven columns must fit."""
@@ -273,8 +285,8 @@ class SessionAdmin(ReadOnlyAdmin):
     def close_sessions(self, request: HttpRequest, chosen: QuerySet[Session]) -> None:
         """Close the sessions and free their slots."""
         closed = sum(session_close_by_id(session.pk) for session in chosen)
-        said = ngettext("Closed %(count)s session.", "Closed %(count)s sessions.", closed) % {"count": closed}
-        self.message_user(request, said, messages.SUCCESS)
+        text = ngettext("Closed %(count)s session.", "Closed %(count)s sessions.", closed) % {"count": closed}
+        self.message_user(request, text, messages.SUCCESS)
 
 
 @admin.register(RateLimits)

@@ -50,7 +50,7 @@ _MAX_SHOWN = 200
 
 
 def usable_keys(model: type[Model], keys: Iterable[str]) -> list[str]:
-    """Those that may be primary keys of the model: the database fails at others, of a tampered form."""
+    """The keys that are valid primary keys of the model; the database would fail at others, from a tampered form."""
     field: Any = model._meta.pk
     while field.remote_field is not None:  # of a derived table
         field = field.target_field
@@ -67,7 +67,7 @@ def usable_keys(model: type[Model], keys: Iterable[str]) -> list[str]:
 
 
 class Chooser(AutocompleteSelect):
-    """Django's chooser; a key that can be none is nothing chosen."""
+    """Django's autocomplete select, which ignores invalid keys."""
 
     def optgroups(self, name: str, value: Sequence[str], attr: dict[str, Any] | None = None) -> Any:
         """See Django's."""
@@ -77,11 +77,11 @@ class Chooser(AutocompleteSelect):
 class PageAdmin(ModelAdmin[Any]):
     """Pages of a model in the look of django-unfold; every page of the admin is one.
 
-    One object serves the requests of all threads, so it keeps no request: unfold would.
+    One object serves the requests of all threads, so unlike unfold it stores no request.
     """
 
     warn_unsaved_form = True
-    #: Whether changes on these pages are audited here. Those of entities are, where they are committed.
+    #: Whether these pages write audit entries. Changes of entities are audited at their commit.
     is_audited = True
 
     @property
@@ -93,9 +93,8 @@ class PageAdmin(ModelAdmin[Any]):
         pass
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
-        """As Django, which shows all rows for a filter that it cannot read; here the reader is told.
-
-        Raises BadRequest for a filter that the list does not have, with a text for the page.
+        """As Django's, which ignores unknown filters and shows all rows; this raises BadRequest with a text for the
+        page.
         """
         try:
             return super().get_changelist_instance(request)
@@ -117,14 +116,14 @@ class PageAdmin(ModelAdmin[Any]):
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def response_action(self, request: HttpRequest, queryset: Any, *args: Any) -> HttpResponse | None:
-        """As Django's; keys that can be none choose nothing."""
+        """As Django's, but ignores invalid keys."""
         given = request.POST.copy()
         given.setlist(ACTION_CHECKBOX_NAME, usable_keys(self.model, given.getlist(ACTION_CHECKBOX_NAME)))
         request.POST = given  # type: ignore[assignment]
         return super().response_action(request, queryset, *args)
 
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
-        """As Django; the change is an audit entry, too."""
+        """As Django's; also writes an audit entry."""
         self._audit(request, obj, "created", message)
         return super().log_addition(request, obj, message)
 
@@ -141,14 +140,14 @@ class PageAdmin(ModelAdmin[Any]):
 
     def _audit(self, request: HttpRequest, obj: Any, operation: str, message: Any) -> None:
         if self.is_audited:
-            # Django's message: which fields of the object and of rows on its page were changed.
+            # Django's message lists the changed fields of the object and of its inline rows.
             details = message if isinstance(message, list) else [str(message)]
             subject = f"{self.opts.verbose_name_raw} {obj}"
             record(AccessChanged, by=actor_of(request), subject=subject, operation=operation, changed=details)
 
 
 class HistoryAdmin(PageAdmin):
-    """Pages of what happened, to be looked at only."""
+    """Read-only pages of a history."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -179,9 +178,9 @@ class SingleRowAdmin(PageAdmin):
 
 
 class IssuingAdmin(PageAdmin):
-    """Pages of tokens that are shown once, in the response itself: messages would store them in a cookie.
+    """Pages of tokens that are shown once, in the response itself: Django's messages would store them in a cookie.
 
-    The form issues the token and keeps it in `token`. Issuing is audited by itself.
+    The form issues the token, which writes the audit entry, and keeps it in `token`.
     """
 
     is_audited = False
@@ -190,7 +189,7 @@ class IssuingAdmin(PageAdmin):
         return obj is None and super().has_change_permission(request, obj)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """The form has stored the row; `response_add` gets the row alone."""
+        """Pass the form's token to `response_add`; the form has already stored the row."""
         obj.issued_token = form.token
 
     def response_add(self, request: HttpRequest, obj: Any, post_url_continue: str | None = None) -> HttpResponse:

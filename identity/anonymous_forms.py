@@ -1,4 +1,4 @@
-"""Size limit of form bodies without a login: decoding a form takes up to sixty times its size in memory.
+"""Limits the size of anonymous form bodies: decoding a form takes up to sixty times its size in memory.
 
 The web server accepts larger bodies (platform_site.serving.receiving) for forms of logged-in users and for JSON, which
 the Domain API reads only with a token.

@@ -1,4 +1,4 @@
-"""Ends everything that an application has been given, before the application itself is deleted."""
+"""Revokes the access of an application before it is deleted."""
 
 from __future__ import annotations
 

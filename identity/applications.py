@@ -26,6 +26,7 @@ from identity.audit_kinds import SecretChanged
 from identity.changes import access_changed
 from identity.client_keys import InvalidKey, key_set_parse
 from identity.licences import ADVANCED_BPM, licence_terms
+from identity.logins import login_holder
 from identity.scopes import API_SCOPES, KNOWN_SCOPES, LEGACY_SCOPES, PROVISIONING_SCOPE, SERVICE_TOKEN_SCOPES
 
 if TYPE_CHECKING:
@@ -33,10 +34,10 @@ if TYPE_CHECKING:
 from identity.models.applications import SERVICE_SUFFIX
 
 # Pages of the instance get their tokens without a redirect (identity.page_tokens), so they have no login URL.
-OWN_PAGES = frozenset({"DomainApiSite"})
+PAGE_APPLICATIONS = frozenset({"DomainApiSite"})
 SECRET, SECRET_JWT, PRIVATE_KEY_JWT = "Secret", "SecretJwt", "PrivateKeyJwt"
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
-#: `localhost:5080/callback` would be an address of the scheme `localhost`.
+#: Host and port without a scheme: `localhost:5080/callback` would parse as a URL of the scheme `localhost`.
 _HOST_AND_PORT = re.compile(r"[A-Za-z0-9.-]+:\d+(?:[/?#]|$)")
 _NEVER_A_REDIRECT = {"javascript", "data", "vbscript", "file", "about", "blob"}
 
@@ -106,13 +107,15 @@ def check_application(application: TrustedApplication) -> None:
 
 
 def check_client_id(application: TrustedApplication, problems: Problems) -> None:
-    """A client id has no characters that nobody sees."""
+    """A client id has no characters that nobody sees, and is no login: both are the `sub` of tokens (RFC 9068, 5)."""
     if problem := identifier_problem(application.application_uri):
         problems["application_uri"].append(problem.translated(_))
+    if login_holder(application.application_uri) is not None:
+        problems["application_uri"].append(_("A user has, or had, this login. Choose another application URI."))
 
 
 def check_system_user(application: TrustedApplication, problems: Problems) -> None:
-    """A service application needs an internal or system user."""
+    """Check that a service application has an internal or system user."""
     if not application.system_user_allowed:
         return
     user = application.system_user
@@ -123,14 +126,14 @@ def check_system_user(application: TrustedApplication, problems: Problems) -> No
 
 
 def check_login_url(application: TrustedApplication, problems: Problems) -> None:
-    """An interactive application needs a redirect URI, or the device flow, which has none."""
-    has_a_way = application.login_urls or application.device_flow_allowed or application.application_uri in OWN_PAGES
-    if application.is_interactive and not has_a_way:
+    """Check that an interactive application has a redirect URI, or the device flow, which needs none."""
+    is_own = application.application_uri in PAGE_APPLICATIONS
+    if application.is_interactive and not (application.login_urls or application.device_flow_allowed or is_own):
         problems["impersonate_login_url"].append(_("An interactive application needs a login URL or the device flow."))
 
 
 def check_dual_mode(application: TrustedApplication, problems: Problems) -> None:
-    """Without logout URLs the token endpoint refuses the service half of a dual-mode application (spec 01, 1.4)."""
+    """Check that a dual-mode application has logout URLs, which its service half needs (spec 01, 1.4)."""
     if application.system_user_allowed and application.is_interactive and not application.logout_urls:
         problems["impersonate_logout_url"].append(
             _(
@@ -146,7 +149,7 @@ def application_warnings(application: TrustedApplication, *, has_secret: bool) -
 
     `has_secret`: whether it has the secret that it authenticates by; for client_secret_jwt the sealed one.
 
-    Not refused, because it may be half of a change: a secret is written after the application, a user is enabled later.
+    Warnings, not errors: the missing half may follow, such as the secret or an enabled user.
     """
     result: list[str] = []
     takes_tokens = application.is_interactive or application.system_user_allowed or bool(application.exchangeable)
@@ -186,7 +189,7 @@ def _scope_warnings(application: TrustedApplication) -> list[str]:
     scopes = application.scopes
     if application.system_user_allowed and scopes and not set(scopes) & set(SERVICE_TOKEN_SCOPES):
         result.append(_("A service without a scope of the API gets no token. Add read, update or exec to Scope."))
-    if "offline_access" in scopes and not (application.may_refresh and application.is_interactive):
+    if "offline_access" in scopes and (application.is_public or not application.is_interactive):
         result.append(
             _(
                 "The scope offline_access gives nothing here: refresh tokens are for confidential applications that "
@@ -225,7 +228,7 @@ def check_urls(application: TrustedApplication, problems: Problems) -> None:
 
 
 def url_problem(url: str) -> str | None:
-    """What is wrong with a redirect URI (RFC 6749, 3.1.2; RFC 8252, 7), or None."""
+    """The problem of a redirect URI (RFC 6749, 3.1.2; RFC 8252, 7), or None."""
     try:
         parts = urlsplit(url)
         scheme, host = parts.scheme.lower(), parts.hostname
@@ -249,14 +252,14 @@ def url_problem(url: str) -> str | None:
 
 
 def check_scope(application: TrustedApplication, problems: Problems) -> None:
-    """Only scopes that exist."""
+    """Check that the scopes exist."""
     unknown = [scope for scope in application.scopes if scope not in KNOWN_SCOPES and scope not in LEGACY_SCOPES]
     if unknown:
         problems["scope"].append(_("Unknown scopes: %(scopes)s.") % {"scopes": ", ".join(unknown)})
 
 
 def check_secret(application: TrustedApplication, problems: Problems) -> None:
-    """A secret hash is a base64 SHA-256, and only confidential applications run as services."""
+    """Check that secret hashes are base64 SHA-256, and that service applications are confidential."""
     for field in ("application_secret_hash", "new_secret_hash", "previous_secret_hash"):
         value = getattr(application, field)
         if value and not is_secret_hash(value):
@@ -266,7 +269,7 @@ def check_secret(application: TrustedApplication, problems: Problems) -> None:
 
 
 def check_keys(application: TrustedApplication, problems: Problems) -> None:
-    """Keys that verify signatures, in one place, if the application authenticates by them (OIDC Registration, 2)."""
+    """Check the keys: stored or at a URL, not both, and required for private_key_jwt (OIDC Registration, 2)."""
     stored, url = application.json_web_key_set, application.json_web_key_set_url
     if application.is_public and application.client_authentication != SECRET:
         problems["client_authentication"].append(_("A public application does not authenticate; choose Secret."))
@@ -287,7 +290,7 @@ def check_keys(application: TrustedApplication, problems: Problems) -> None:
 
 
 def check_exchange(application: TrustedApplication, problems: Problems) -> None:
-    """Only confidential applications act for users of others, and the others exist."""
+    """Check that only a confidential application exchanges tokens, and only those of other existing applications."""
     if not application.exchangeable:
         return
     if application.is_public:
@@ -303,7 +306,7 @@ def check_exchange(application: TrustedApplication, problems: Problems) -> None:
 
 
 def check_max_sessions(application: TrustedApplication, problems: Problems) -> None:
-    """A limit of 0 sessions would disable the application in disguise."""
+    """Check that the limit of sessions is not 0, which would silently disable the application."""
     if application.max_sessions == 0:
         problems["max_sessions"].append(
             _("At least 1; leave it empty for no limit, or disable the application to keep it out.")

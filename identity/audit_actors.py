@@ -1,4 +1,4 @@
-"""Who is the actor of an audit entry (audit.actors)."""
+"""The actor of an audit entry (audit.actors)."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 
 def actor_of(request: HttpRequest) -> Actor:
-    """The signed-in user of a page; the administrator, where one sees the admin as another user."""
+    """The signed-in user of a page; the administrator while viewing the admin as another user."""
     view = getattr(request, "view_as", None)
     user = request.user if view is None else view.administrator
     name = user.login if isinstance(user, User) else ""
     return Actor(name, client_address(request), request_id=getattr(request, "request_id", ""))
 
 
-def stranger_of(request: HttpRequest) -> Actor:
-    """The address of a request whose sender is not known."""
+def anonymous_actor(request: HttpRequest) -> Actor:
+    """The actor of an anonymous request: only its address."""
     return Actor(address=client_address(request), request_id=getattr(request, "request_id", ""))
 
 
 def actor_of_call(context: CallContext) -> Actor:
-    """The caller of a service; the platform itself, where there is none."""
+    """The caller of a service; the platform itself without one."""
     name = context.user.login if context.user is not None else PLATFORM.name
     return Actor(name, context.client_address, context.application, context.session_id or "", context.request_id)
 

@@ -1,4 +1,4 @@
-"""Kinds of audit entries about who may do what (audit.kinds). Apps above write some of them, too."""
+"""Kinds of audit entries about authentication and access (audit.kinds); other apps write some of them, too."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OTHER = 99
 
 @entry_kinds.register
 class SignedIn(EntryKind):
-    """A user has given every factor that was required. methods: Authentication Method Reference values."""
+    """A user has signed in with every required factor. methods: Authentication Method Reference values."""
 
     name = "signin.succeeded"
     title = _("Signed in")
@@ -49,7 +49,7 @@ class SignedOut(EntryKind):
 
 @entry_kinds.register
 class ClientRefused(EntryKind):
-    """An application, or the scraper of metrics, has shown a wrong secret."""
+    """An application, or the scraper of metrics, has sent a wrong secret."""
 
     name = "client.refused"
     title = _("Wrong client secret")
@@ -103,7 +103,7 @@ class CredentialsChanged(EntryKind):
 
 @entry_kinds.register
 class AccountChanged(EntryKind):
-    """Users change their own address, or an identity provider makes or connects an account."""
+    """Users changed their own address, or an identity provider created or connected an account."""
 
     name = "account.changed"
     title = _("Account changed")
@@ -112,7 +112,7 @@ class AccountChanged(EntryKind):
 
 @entry_kinds.register
 class SecretChanged(EntryKind):
-    """The secret of an application, a signing secret of a webhook, or a key of the instance. The secret is not told."""
+    """The secret of an application or webhook, or a key of the instance. The entry does not contain the secret."""
 
     name = "secret.changed"
     title = _("Secret or key changed")

@@ -10,7 +10,7 @@ from identity.context import CallContext, Quota
 from identity.credentials import REFERENCE_PREFIX, read_credential
 from identity.dpop import check_possession
 from identity.instance import base_url, client_address
-from identity.languages import request_culture, request_language
+from identity.languages import other_message_language, request_culture, request_language
 from identity.permissions import assignments_for, permissions_for
 from identity.preferences import COMPANY, LOCATION, ROLE, context_guid, names_context, read_prefer, read_reason
 from identity.rate_limits import count_guess
@@ -34,7 +34,7 @@ def authenticate(request: HttpRequest, *, audience: str = DOMAIN_API) -> CallCon
 
 
 def authenticated(request: HttpRequest, identity: TokenIdentity) -> CallContext:
-    """The context of a call by an identified caller, in a licensed session. Raises Unavailable without a free slot."""
+    """The context of an identified caller's call, in a licensed session. Raises Unavailable without a free slot."""
     address = client_address(request)
     session_id = session_touch(identity.session, address)
     context = _context(request, identity, session_id, address)
@@ -80,6 +80,7 @@ def _context(request: HttpRequest, identity: TokenIdentity, session_id: str, add
         scopes=identity.scopes,
         permissions=permissions_for(caller.id, is_admin=caller.is_admin),
         language=language,
+        message_language=other_message_language(request, language),
         culture=request_culture(request, language),
         client_address=address,
         request_id=getattr(request, "request_id", ""),

@@ -12,7 +12,7 @@ from identity.models import User
 
 
 class RoleBackend(ModelBackend):
-    """Password login of people. Django's own permissions are granted to nobody; administrators have all of them.
+    """Password login of users. Administrators have all of Django's own permissions, other users none.
 
     Admin rights of other users come from the repository permissions of their roles (domain.admin.context).
     """

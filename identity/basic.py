@@ -1,8 +1,8 @@
-"""HTTP Basic (RFC 7617) with a login and a personal token, for clients that know nothing else (spec 11, 11.1).
+"""HTTP Basic (RFC 7617) with a login and a personal token, for clients that support nothing else (spec 11, 11.1).
 
-Accepted where the password stays secret: over TLS, or from this machine. A user's own password is accepted only where
-settings.TABLE_API_PASSWORD_APPLICATION names the trusted application as which such calls count, and only of users whose
-sign-in needs no second factor; tries are limited as at the login page.
+Accepted over TLS, or from this machine. A user's own password is accepted only if
+settings.TABLE_API_PASSWORD_APPLICATION names the trusted application of such calls, and only for users whose sign-in
+needs no second factor; attempts are limited as at the login page.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def has_basic_credentials(request: HttpRequest) -> bool:
 
 
 def identify_basic(request: HttpRequest) -> TokenIdentity:
-    """Who calls. Raises Unauthorized, Forbidden, TooManyRequests."""
+    """The identity of the caller. Raises Unauthorized, Forbidden, TooManyRequests."""
     if not (request.is_secure() or _is_this_machine(request)):
         raise errors.Unauthorized(errors.TOKEN_INVALID, Message("HTTP Basic is accepted over TLS only"))
     login, password = _credentials(request.META["HTTP_AUTHORIZATION"])

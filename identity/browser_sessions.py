@@ -110,7 +110,7 @@ class BrowserSessionMiddleware(SessionMiddleware):
         return HttpResponse(limited.message, status=429, content_type="text/plain", headers=dict(limited.headers()))
 
     def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
-        """As Django's; then notes the browser of a signed-in user, whose session is stored now."""
+        """As Django's; then records the browser of a signed-in user, whose session is stored now."""
         result: HttpResponse = super().process_response(request, response)
         if request.session.session_key:
             browser_seen(request, stored_key(request.session.session_key))

@@ -1,7 +1,7 @@
-"""The browsers in which a user is signed in to the pages of this instance, and how the user ends such a sign-in.
+"""Lists the browsers in which a user is signed in to the pages of this instance, and signs them out.
 
-The data of a browser's session is sealed, so its row cannot be found by user. A row beside it has the user, and is
-deleted with the session. It is written when a page answers a signed-in browser, at most once a minute.
+The data of a browser session is sealed, so its row cannot be found by user. A separate row has the user, and is deleted
+with the session. It is written at a page request of a signed-in browser, at most once a minute.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext
 
 from foundation.fields import utc_now
-from foundation.lock_waits import hardly_waiting
+from foundation.lock_waits import short_lock_wait
 from foundation.texts import storable
 from identity.instance import client_address
 from identity.lru import GenerationalCache
@@ -31,7 +31,7 @@ _LISTED = 50
 #: stored key → (user, monotonic time of the last write by this process)
 _written: GenerationalCache[str, tuple[str, float]] = GenerationalCache(4096)
 
-#: Name → what the User-Agent of the browser or system contains, the more special ones first.
+#: Name of the browser or system → pattern of its User-Agent, the more specific ones first.
 _BROWSERS = {"Edge": r"Edg(?:e|A|iOS)?/", "Opera": r"OPR/", "Firefox": r"Firefox/|FxiOS/",
              "Chrome": r"Chrome/|CriOS/|Chromium/", "Safari": r"Safari/"}  # fmt: skip
 _SYSTEMS = {"Android": "Android", "iPhone": "iPhone", "iPad": "iPad", "Windows": "Windows",
@@ -40,7 +40,7 @@ _SYSTEMS = {"Android": "Android", "iPhone": "iPhone", "iPad": "iPad", "Windows":
 
 @dataclass(frozen=True, slots=True)
 class SignedInBrowser:
-    """A row for people; `is_current` is the browser that asks."""
+    """A sign-in for display; `is_current`: of the requesting browser."""
 
     sign_in: BrowserSignIn
     name: str
@@ -48,7 +48,7 @@ class SignedInBrowser:
 
 
 def browser_seen(request: HttpRequest, key: str) -> None:
-    """Note that a user is signed in by the session with this stored key."""
+    """Record that a user is signed in by the session with this stored key."""
     user_id = request.session.get(SESSION_KEY)
     now, known = time.monotonic(), _written.get(key)
     if user_id is None or (known is not None and known[0] == user_id and now - known[1] < _SECONDS):
@@ -62,27 +62,26 @@ def browser_seen(request: HttpRequest, key: str) -> None:
         "last_used": moment,
     }
     try:
-        with hardly_waiting(), transaction.atomic():
+        with short_lock_wait(), transaction.atomic():
             if not BrowserSignIn.objects.filter(pk=key).update(**values):
                 BrowserSignIn.objects.create(session_id=key, since=moment, **values)
-    except DatabaseError:  # signed out meanwhile, or the database is busy: a later page notes it
+    except DatabaseError:  # signed out meanwhile, or the database is busy: a later request records it
         _written.drop(key)
 
 
 def browsers_list(user: User, current: str) -> list[SignedInBrowser]:
-    """The live sign-ins of the user, the newest use first; current: stored key of the session that asks."""
+    """The live sign-ins of the user, the newest use first; current: stored key of the requesting session."""
     rows = _live(user).order_by("-last_used")[:_LISTED]
     return [SignedInBrowser(row, browser_name(row.user_agent), row.pk == current) for row in rows]
 
 
-def browser_sign_out(user: User, key: str) -> bool:
-    """End the sign-in with this stored key; returns whether the user had it."""
-    deleted, _ = BrowserSession.objects.filter(pk__in=_live(user).filter(pk=key).values("pk")).delete()
-    return deleted > 0
+def browser_session_get(user: User, key: str) -> BrowserSession | None:
+    """The session of the user's sign-in with this stored key."""
+    return BrowserSession.objects.filter(pk__in=_live(user).filter(pk=key).values("pk")).first()
 
 
 def browser_name(user_agent: str) -> str:
-    """For people: the browser and the system of a User-Agent, as far as it says so."""
+    """The display name of a User-Agent: browser and system, as far as known."""
     browser, system = _first(_BROWSERS, user_agent), _first(_SYSTEMS, user_agent)
     if browser and system:
         return gettext("%(browser)s on %(system)s") % {"browser": browser, "system": system}

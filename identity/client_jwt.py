@@ -1,4 +1,4 @@
-"""Reads JWTs that clients sign: their length, form, signature and times (RFC 7519, 7.2; RFC 8725, 3)."""
+"""Verifies JWTs that clients sign: length, form, signature and times (RFC 7519, 7.2; RFC 8725, 3)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def header_of(token: str) -> Claims:
 
 
 def subject_of(token: str) -> str:
-    """Whose JWT it claims to be, not verified; "" if that cannot be read."""
+    """The claim `sub`, not verified; "" if it cannot be read."""
     try:
         header_of(token)
         subject = _storable(jwt.decode(token, options={"verify_signature": False})).get("sub")
@@ -69,13 +69,13 @@ def seconds_of(claims: Claims, name: str) -> float:
 
 
 def check_not_later(claims: Claims, name: str) -> None:
-    """A time in the past, if given. Raises InvalidClientJwt."""
+    """Check that the time, if given, is in the past. Raises InvalidClientJwt."""
     if name in claims and seconds_of(claims, name) > time.time() + LEEWAY_SECONDS:
         raise InvalidClientJwt(f"its {name} is in the future")
 
 
 def identifier_of(claims: Claims) -> str:
-    """Its jti, which makes it usable once. Raises InvalidClientJwt."""
+    """The claim `jti`, by which each JWT is accepted once. Raises InvalidClientJwt."""
     jti = claims.get("jti")
     if not isinstance(jti, str) or not 0 < len(jti) <= _MAX_JTI_LENGTH:
         raise InvalidClientJwt(f"jti must be a text of 1 to {_MAX_JTI_LENGTH} characters")

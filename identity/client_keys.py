@@ -1,8 +1,7 @@
-"""Public keys of clients as JSON Web Keys (RFC 7517; RFC 7518, 6), with bounds on the work that they can cause."""
+"""Public keys of clients as JSON Web Keys (RFC 7517; RFC 7518, 6), limited to sizes that are cheap to verify."""
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 from typing import Any, Final
@@ -12,6 +11,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from foundation.messages import TranslatableMessage as Message
+from foundation.texts import base64url
 
 #: Key type, or curve → the algorithms of signatures that its keys may make (RFC 8725, 3.1: one use for each key).
 _ALGORITHMS = {"RSA": ("RS256", "PS256"), "P-256": ("ES256",), "Ed25519": ("EdDSA",)}
@@ -90,4 +90,4 @@ def public_key(key: Jwk, algorithm: str) -> jwt.PyJWK:
 def thumbprint(key: Jwk) -> str:
     """The key's SHA-256 thumbprint (RFC 7638, 3), of a key that `public_key` has accepted."""
     members = json.dumps({name: key[name] for name in _MEMBERS[key["kty"]]}, separators=(",", ":"))
-    return base64.urlsafe_b64encode(hashlib.sha256(members.encode()).digest()).rstrip(b"=").decode()
+    return base64url(hashlib.sha256(members.encode()).digest())

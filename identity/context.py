@@ -73,7 +73,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """The application and user whose rate limits a call counts against (identity.rate_limits)."""
+    """The application and user whose rate limits apply to a call (identity.rate_limits)."""
 
     application_id: str
     application_limit: int | None
@@ -82,9 +82,9 @@ class Quota:
 
 @dataclass(frozen=True, slots=True)
 class AsOf:
-    """The time that reads show (`$at`).
+    """The point in time of a read (`$at`).
 
-    unknown   repositories that the history does not know at that time → since when it does, None: not at all
+    unknown   repository without history at that time → start of its history, None without any
     key       identifies the unknown ones, for plan caches
     """
 
@@ -95,24 +95,25 @@ class AsOf:
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """One call: who, through what, with which rights, in which language, from where.
+    """One call: the caller, its application, rights, language and origin.
 
     user               None only for anonymous calls
     application        ApplicationUri of the trusted app; "" for the admin site, commands and workers
-    session_id         guid of the licensed session; None where none is held (admin, commands, workers)
+    session_id         guid of the licensed session; None without one (admin, commands, workers)
     scopes             granted scopes
     language           lower-case language code for messages and display texts
-    culture            the language with a country, for formats: en-GB; "" where the caller names none
+    message_language   of messages, where the caller accepts another one that has translations; "" elsewhere
+    culture            the language with a country, for formats: en-GB; "" if the caller names none
     company_id         current enterprise company (guid) or None (spec 08, 8.4); as location_id and role_id one that an
-                       administrator has assigned to the user, never merely what the request names
+                       administrator has assigned to the user
     client_initiated   False for server-side rules and jobs: CLIENT* events do not fire for them (spec 05, 5.1)
     root_url           public root of the instance, without a trailing slash; "" outside of requests
-    traceparent        the caller's trace (W3C Trace Context), to be passed on; "" where it has none
-    top_paging         $top is the size of a page and not the number of rows at most (spec 14, 14.2)
-    prefer             parsed Prefer tokens in lower case → value ("" where bare)
-    reason             why the caller makes changes, as the history keeps it (X-Change-Reason); "" for none
-    at                 reads show the data as it stood then; None for now
-    quota              what further requests of the same call count against; None for the platform itself
+    traceparent        the caller's trace (W3C Trace Context), to be passed on; "" without one
+    top_paging         whether $top is the page size, not the maximum number of rows (spec 14, 14.2)
+    prefer             parsed Prefer tokens in lower case → value ("" without one)
+    reason             the caller's reason for changes, stored in the history (X-Change-Reason); "" for none
+    at                 the point in time of reads; None for now
+    quota              the rate limits of the call and of its parts; None for the platform itself
     """
 
     user: Caller | None
@@ -121,6 +122,7 @@ class CallContext:
     scopes: frozenset[str] = frozenset()
     permissions: Permissions = field(default_factory=AllPermissions)
     language: str = "en"
+    message_language: str = ""
     culture: str = ""
     client_address: str = ""
     request_id: str = ""

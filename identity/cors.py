@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.cache import patch_vary_headers
 
-from foundation.stamped_cache import StampedCache
+from foundation.versioned_cache import VersionedCache
 from identity.changes import TOKENS
 from identity.models import TrustedApplication
 
@@ -63,4 +63,4 @@ def _origins() -> Mapping[str, frozenset[str]]:
     return {origin: frozenset(names) for origin, names in result.items()}
 
 
-_cached_origins = StampedCache(_origins, TOKENS)
+_cached_origins = VersionedCache(_origins, TOKENS)

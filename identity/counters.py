@@ -26,7 +26,7 @@ class Counters(Protocol):
     def add(self, name: str, window: int, amount: int = 1) -> int:
         """Add to a counter and return its sum in the window (numbered by minute).
 
-        A negative amount takes back what was counted in that window.
+        A negative amount undoes a count of that window.
         """
         ...
 
@@ -43,7 +43,7 @@ class RedisCounters:
         key = f"count:{name}:{window}"
         with self._client.pipeline(transaction=False) as pipeline:
             pipeline.incrby(key, amount)
-            # Longer than the window: a late request of a slow clock must not find a fresh counter.
+            # Longer than the window: a node with a slow clock must not start a new counter.
             pipeline.expire(key, 120)
             return int(pipeline.execute()[0])
 
@@ -51,8 +51,8 @@ class RedisCounters:
 class FileCounters:
     """Counters for the processes of one node: a table of fixed-size records in a mapped file, under one file lock.
 
-    A record is (digest of the name, window, count). If all slots of a name are taken by others of the same window, it
-    shares the last one and counts too much rather than too little.
+    A record is (digest of the name, window, count). If other names use all records of a name in this window, it shares
+    the last one and counts too much rather than too little.
     """
 
     _RECORD = struct.Struct("<QII")
@@ -66,7 +66,7 @@ class FileCounters:
         fcntl.lockf(self._descriptor, fcntl.LOCK_EX)
         present = os.fstat(self._descriptor).st_size
         if present < size:
-            # Written, not truncated to the size: a hole that is filled through the map on a full disk ends the process.
+            # Written, not truncated to the size: filling a hole through the map on a full disk kills the process.
             os.pwrite(self._descriptor, bytes(size - present), present)
         fcntl.lockf(self._descriptor, fcntl.LOCK_UN)
         self._map = mmap.mmap(self._descriptor, size)

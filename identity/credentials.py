@@ -9,9 +9,9 @@ from foundation import errors
 from foundation.messages import TranslatableMessage as Message
 
 REFERENCE_PREFIX = "enrt_"
-# A JWT of ours has some 1,500 characters; anything much longer is no token.
+# The instance's JWTs have some 1,500 characters.
 _MAX_LENGTH = 8192
-#: Schemes of the reference platform's older clients, which are refused with the way to go instead (spec 14, 14.4).
+#: Schemes of the reference platform's older clients, refused with a message about the alternative (spec 14, 14.4).
 _LEGACY_SCHEMES = {"basic": "Basic", "erpsession": "ErpSession"}
 
 

@@ -1,4 +1,4 @@
-"""Devices: the applications in which a user is signed in, and how the user ends such a sign-in."""
+"""Lists the devices of a user, the applications with an open sign-in, and signs them out."""
 
 from __future__ import annotations
 

@@ -1,12 +1,11 @@
 """Proofs that the sender of a request holds a key (DPoP, RFC 9449).
 
-Every proof needs a nonce of this instance (RFC 9449, 8 and 9), so none can be made in advance. A nonce is computed from
-the time and the instance's secret: all nodes know it, and nothing is stored.
+Every proof needs a nonce of this instance (RFC 9449, 8 and 9), so none can be generated in advance. A nonce is computed
+from the time and the instance's secret, so all nodes accept it without storing it.
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import hmac
 import time
@@ -17,15 +16,16 @@ from django.utils.crypto import salted_hmac
 
 from foundation import errors
 from foundation.messages import TranslatableMessage as Message
+from foundation.texts import base64url
 from identity.client_jwt import InvalidClientJwt, claims_of, header_of, identifier_of, seconds_of
 from identity.client_keys import SIGNING_ALGORITHMS, InvalidKey, public_key, thumbprint
 from identity.instance import base_url
 from identity.single_use import use_once
 
 TYPE = "dpop+jwt"
-# Of the client's clock, in both directions.
+# Tolerated difference of the client's clock, in both directions.
 _WINDOW_SECONDS = 60
-# A nonce is accepted for one to two such times.
+# A nonce is accepted for one to two of these intervals.
 _NONCE_SECONDS = 300
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -107,7 +107,7 @@ def refused(error: str, reason: str) -> errors.ProofRefused:
 
 def token_hash(token: str) -> str:
     """The `ath` of a proof for this access token (RFC 9449, 4.2)."""
-    return base64.urlsafe_b64encode(hashlib.sha256(token.encode()).digest()).rstrip(b"=").decode()
+    return base64url(hashlib.sha256(token.encode()).digest())
 
 
 def _check_nonce(given: object) -> None:
@@ -119,11 +119,11 @@ def _check_nonce(given: object) -> None:
 
 def _nonce(number: int) -> str:
     digest = salted_hmac("identity.dpop.nonce", str(number), algorithm="sha256").digest()
-    return base64.urlsafe_b64encode(digest[:18]).decode()
+    return base64url(digest[:18])
 
 
 def _normal(url: object) -> tuple[str, str, int | None, str] | None:
-    """The parts of a URL that count, in one form of all that are equivalent (RFC 3986, 6.2.2 and 6.2.3)."""
+    """The compared parts of a URL, normalized (RFC 3986, 6.2.2 and 6.2.3)."""
     if not isinstance(url, str):
         return None
     try:

@@ -1,8 +1,8 @@
 """Lets users change their e-mail address by a link that is sent to the new address (spec 01, 1.6).
 
-The address receives the links for a new password. So the page requires the current password, the link proves that the
-user receives mail at the new address, and the old address gets a notice. The link is signed and bound to the user's
-version and password, so it works once. Otherwise only administrators can change an address.
+The address receives password links. So the page requires the current password, the link proves that the user receives
+mail at the new address, and the old address gets a notice. The link is signed and bound to the user's version and
+password, so it works once. Administrators can change an address without it.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def send_notice(user_id: str, old: str, new: str) -> int:
 
 
 def _is_ours(uid: str, token: str) -> bool:
-    """Whether this instance made the token lately; the user is checked after the login."""
+    """Whether this instance signed the token and it has not expired; the user is checked after the login."""
     return _signed(token) is not None
 
 

@@ -93,7 +93,7 @@ class IdentityProviderAdmin(PageAdmin):
 
     @admin.display(description=_("Redirect URI"))
     def redirect_uri(self, provider: IdentityProvider) -> str:
-        """What to register at the provider."""
+        """The redirect URI to register at the provider."""
         base = getattr(provider, "instance_url", None)
         if base is None:
             return gettext("Shown once the provider is saved.")
@@ -117,11 +117,11 @@ class IdentityProviderAdmin(PageAdmin):
         try:
             metadata(provider)
         except FederationFailed as failed:
-            # For administrators, with the addresses that strangers do not see.
+            # Administrators see the cause with its network addresses.
             cause = failed.__cause__ if isinstance(failed.__cause__, Exception) else failed
             problem = errors.reason(cause) if isinstance(cause, errors.Refused) else reason_of(cause)
-            said = gettext("%(provider)s cannot be used yet: %(problem)s")
-            self.message_user(request, said % {"provider": provider, "problem": problem}, messages.WARNING)
+            text = gettext("%(provider)s cannot be used yet: %(problem)s")
+            self.message_user(request, text % {"provider": provider, "problem": problem}, messages.WARNING)
         else:
             self.message_user(request, gettext("%(provider)s answers.") % {"provider": provider}, messages.SUCCESS)
 

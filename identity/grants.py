@@ -1,6 +1,6 @@
-"""Grants: the applications that may act for a user, by live access or refresh tokens, and how the user ends that.
+"""Lists and revokes grants: the applications that may act for a user, by live access or refresh tokens.
 
-A grant outlives the sessions of the application: with a refresh token it may open another one.
+A grant outlives the application's sessions: a refresh token can open another one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from identity.oauth.issue import grant_revoke
 
 @dataclass(frozen=True, slots=True)
 class ApplicationGrant:
-    """An application with access: its scopes, the sign-in that gave it, and its last request or renewed token."""
+    """An application with access: its scopes, the time of the sign-in, and its last request or renewed token."""
 
     application: TrustedApplication
     scopes: list[str]
@@ -31,14 +31,14 @@ class ApplicationGrant:
 
 
 @dataclass(slots=True)
-class _Found:
+class _Use:
     scopes: dict[str, None] = field(default_factory=dict)
     times: list[datetime.datetime] = field(default_factory=list)
 
 
 def grants_list(user: User) -> list[ApplicationGrant]:
     """The applications that have access to the user's data, by name; four queries."""
-    found: dict[str, _Found] = defaultdict(_Found)
+    found: dict[str, _Use] = defaultdict(_Use)
     for application_id, scope, first, last in _live(user):
         grant = found[str(application_id)]
         grant.scopes.update(dict.fromkeys(scope.split()))
@@ -65,7 +65,7 @@ def grant_end(user: User, application: TrustedApplication, *, by: Actor) -> None
 
 
 def _live(user: User) -> Iterator[tuple[object, str, datetime.datetime, datetime.datetime]]:
-    """(application, scope, first, last) of live tokens; a renewed refresh token knows the time of the sign-in."""
+    """(application, scope, first, last) of live tokens; a renewed refresh token has the time of the sign-in."""
     access = AccessToken.objects.filter(user=user, is_service=False, expires__gt=utc_now())
     refresh = RefreshToken.objects.filter(user=user, revoked=None, expires__gt=utc_now())
     yield from refresh.values_list("application", "scope").annotate(

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.http.request import validate_host
 
 ID_PATH = "/id"
-#: Host header → the ALLOWED_HOSTS that allowed it, and the host without what `get_host` removes
+#: Host header → the ALLOWED_HOSTS that allowed it, and the result of `get_host`
 _allowed_hosts: dict[str, tuple[list[str], str]] = {}
 _MAX_ALLOWED_HOSTS = 100
 
@@ -52,7 +52,7 @@ def link_base_url(request: HttpRequest) -> str:
 
 
 def database_name() -> str:
-    """The main database's name: of a file, without its ending."""
+    """The main database's name; of a file without its extension."""
     return Path(str(connection.settings_dict["NAME"])).stem
 
 

@@ -1,4 +1,4 @@
-"""Forms with a secret that is stored, never shown, and stays if nothing is entered."""
+"""Forms with a stored secret that is never shown, and kept if the field is left empty."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ def secret_field(label: str | _StrPromise, help_text: str | _StrPromise) -> form
 
 
 class KeptSecretForm(forms.ModelForm):  # type: ignore[type-arg]
-    """An empty secret keeps the stored one, as long as it goes where it was entered for.
+    """A form whose empty secret keeps the stored one, unless its destination is changed.
 
-    Else whoever may edit the object, but does not know its secret, could send it to a server of theirs.
+    Otherwise an editor who does not know the secret could send it to another server.
 
     secret   the field of the secret
-    sent_to  the fields that say where it is sent
+    sent_to  the fields of its destination
     """
 
     secret: ClassVar[str]
     sent_to: ClassVar[tuple[str, ...]]
 
     def clean(self) -> dict[str, Any]:
-        """The values, with the secret that applies."""
+        """The values, with the stored secret if none is entered."""
         values: dict[str, Any] = super().clean() or self.cleaned_data
         stored = getattr(self.instance, self.secret) if self.instance.pk else None
         if values.get(self.secret) or not stored:

@@ -1,7 +1,7 @@
-"""Browsers with an earlier login: failed logins in other browsers do not slow them down (spec 01, 1.9).
+"""Known browsers, with an earlier login: failed logins in other browsers do not slow them down (spec 01, 1.9).
 
-The cookie is signed, gives no access, and contains the id of its own counter of failures. With the cookie a login may
-fail as often as without it from one address.
+The cookie is signed, gives no access, and contains the id of its own counter of failures, whose limit is that of an
+address.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SALT = "identity.known_browsers"
 _SECONDS = 180 * 24 * 3600
 
 
-def browser_known(request: HttpRequest, login: str) -> str:
+def known_browser_id(request: HttpRequest, login: str) -> str:
     """The id of the browser, if this login has succeeded in it before; else ""."""
     try:
         result = signing.loads(request.COOKIES.get(_COOKIE, ""), salt=_SALT, max_age=_SECONDS)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.middleware.locale import LocaleMiddleware
 from django.utils import translation
 from django.utils.cache import patch_vary_headers
 from django.utils.translation import get_language
 from django.utils.translation.trans_real import parse_accept_lang_header
+
+if TYPE_CHECKING:
+    from identity.context import CallContext
 
 DEFAULT = "en"
 CULTURE_COOKIE = ".AspNetCore.Culture"
@@ -79,10 +83,26 @@ class CultureMiddleware(LocaleMiddleware):
         return super().process_response(request, response)
 
 
+def other_message_language(request: HttpRequest, language: str) -> str:
+    """The language of messages, where that of display texts has no translations and the request accepts another one
+    that has: the instance has texts in any language, and messages in a few. "" where the two need not differ.
+    """
+    if message_language(language) == language or chosen_language(request) is not None:
+        return ""
+    other = _translated(request.META.get("HTTP_ACCEPT_LANGUAGE", ""))
+    return "" if other == DEFAULT else other
+
+
+def messages_of(context: CallContext) -> str:
+    """The language of a caller's messages."""
+    return context.message_language or message_language(context.language)
+
+
 @contextmanager
 def activate_request_language(request: HttpRequest) -> Iterator[str]:
     """Activate the language of messages for the request and yield its code."""
-    language = message_language(request_language(request))
+    texts = request_language(request)
+    language = other_message_language(request, texts) or message_language(texts)
     with translation.override(language):
         yield language
 
@@ -97,14 +117,31 @@ def message_language(language: str) -> str:
 def ui_language(ui_locales: str) -> str:
     """The first of ui_locales with translations (OIDC Core, 3.1.2.1), else the active language."""
     spoken = {code for code, _name in settings.LANGUAGES}
-    wanted = (tag.partition("-")[0].lower() for tag in ui_locales.split())
-    return next((code for code in wanted if code in spoken), None) or get_language() or DEFAULT
+    requested = (tag.partition("-")[0].lower() for tag in ui_locales.split())
+    return next((code for code in requested if code in spoken), None) or get_language() or DEFAULT
+
+
+def in_ui_language(ui_locales: str, answer: Callable[[], HttpResponse]) -> HttpResponse:
+    """The answer in the language of ui_locales, which its headers name."""
+    with translation.override(ui_language(ui_locales)):
+        response = answer()
+        response.headers.setdefault("Content-Language", get_language() or DEFAULT)
+        return response
 
 
 @lru_cache(maxsize=512)
-def _from_header(header: str) -> str | None:
+def _accepted(header: str) -> tuple[str, ...]:
     # Highest quality first (RFC 9110, 12.5.4).
-    return next((code for tag, _quality in parse_accept_lang_header(header[:500]) if (code := _code(tag))), None)
+    return tuple(code for tag, quality in parse_accept_lang_header(header[:500]) if quality and (code := _code(tag)))
+
+
+def _from_header(header: str) -> str | None:
+    return next(iter(_accepted(header)), None)
+
+
+def _translated(header: str) -> str:
+    """The first accepted language with translations; "" for none."""
+    return next((code for code in _accepted(header) if message_language(code) == code), "")
 
 
 def _from_cookie(value: str) -> str | None:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from django.conf import settings
 
 from foundation import errors
-from foundation.stamped_cache import StampedCache
+from foundation.versioned_cache import VersionedCache
 from identity.models import Licence, ReservedSeat
 
-STAMP = "licence"
+CACHE_VERSION = "licence"
 ADVANCED_BPM = "AdvancedBpm"
 #: Every feature that code checks.
 FEATURES = (ADVANCED_BPM,)
@@ -43,7 +43,7 @@ class LicenceTerms:
 
 
 def licence_read() -> LicenceTerms:
-    """The terms, read from the database: for taking a slot."""
+    """The terms, read from the database, for opening a session."""
     row = Licence.objects.filter(pk=1).first()
     if row is None:
         return LicenceTerms(sessions=settings.LICENSE_SESSIONS)
@@ -52,11 +52,11 @@ def licence_read() -> LicenceTerms:
 
 
 def licence_terms() -> LicenceTerms:
-    """The cached terms. No query while the stamp "licence" is unchanged."""
+    """The terms, cached under the cache version "licence"."""
     return _terms.get()
 
 
-_terms = StampedCache(licence_read, STAMP)
+_terms = VersionedCache(licence_read, CACHE_VERSION)
 
 
 def require_feature(feature: str) -> None:

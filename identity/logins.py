@@ -1,8 +1,8 @@
 """Reserves logins: a login is never reused for another user, not even after a rename or deletion (spec 01, 1.5).
 
-The table stores every login that a user has had, with the user's guid, and beside it the form that it shares with
-logins which look the same (foundation.validators.look_alike_key), where this is another text. Its unique index ignores
-case, as the index of users does, and lets only one of two concurrent transactions take a login.
+The table stores every login that a user has had, with the user's guid, and its normal form if that differs
+(foundation.validators.look_alike_key). Its unique index ignores case, as the index of users does, and lets only one of
+two concurrent transactions take a login.
 """
 
 from __future__ import annotations
@@ -13,28 +13,31 @@ from django.db.models.functions import Lower
 
 from foundation import errors
 from foundation.validators import identifier_problem, look_alike_key
-from identity.models import UsedLogin, User
+from identity.models import TrustedApplication, UsedLogin, User
 
 
 def check_login_unused(login: str, user_id: str) -> None:
-    """Raise Refused(LOGIN_USED) where another user has, or had, the login or one that looks the same.
+    """Raise Refused(LOGIN_USED) if another user has, or had, the login or one that looks the same.
 
+    Likewise where an application has it as its ApplicationUri, which is the `sub` of its service tokens (RFC 9068, 5).
     Raises BadRequest(INVALID_VALUE) where the login has characters that nobody sees.
     """
     if problem := identifier_problem(login):
         raise errors.BadRequest(errors.INVALID_VALUE, "Login", problem, target="Login")
     for form in _forms(login):
-        if _holder(form) not in (None, user_id):
+        if login_holder(form) not in (None, user_id):
             raise _taken(login)
+    if TrustedApplication.objects.filter(application_uri__iexact=login).exists():
+        raise _taken(login)
 
 
 def claim_login(login: str, user_id: str) -> None:
     """Record the login as the user's, in the transaction that assigns it. Raises as `check_login_unused`."""
-    if _holder(login) == user_id:
+    if login_holder(login) == user_id:
         return
     check_login_unused(login, user_id)
     for form in _forms(login):
-        if _holder(form) is None:
+        if login_holder(form) is None:
             try:
                 with transaction.atomic():
                     UsedLogin.objects.create(login=form, user_id=user_id)
@@ -50,12 +53,13 @@ def former_logins(user: User) -> list[str]:
 
 
 def _forms(login: str) -> list[str]:
-    """The login, and the form that it shares with those that look the same, if that is another in any case."""
+    """The login, and its normal form if that differs in more than case."""
     shared = look_alike_key(login)[: UsedLogin._meta.get_field("login").max_length]
     return [login] if shared == login.lower() else [login, shared]
 
 
-def _holder(login: str) -> str | None:
+def login_holder(login: str) -> str | None:
+    """The id of the user who has, or had, the login in any case; the user may be deleted."""
     used = UsedLogin.objects.annotate(lowered=Lower("login")).filter(lowered=Lower(Value(login)))
     result = used.values_list("user_id", flat=True).first()
     return None if result is None else str(result)

@@ -11,7 +11,7 @@ Value = TypeVar("Value")
 class GenerationalCache(Generic[Key, Value]):
     """Cache of recently used entries: at most 2 × `size` in two generations.
 
-    A full young generation becomes the old one, and entries that are used in the old one move back: an approximation of
+    A full young generation becomes the old one, and used entries of the old one move back: an approximation of
     LRU whose hit is one dict lookup. Single dict operations are atomic, so threads need no lock; a lost entry is
     computed again.
     """

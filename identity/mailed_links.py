@@ -32,8 +32,8 @@ class MailedLink:
     name         counter of guesses, and key of the token in the session
     open_view    name of the view at the link, with the arguments uid and token
     use_view     name of the view that uses the token, with the argument uid
-    invalid_page template of the page for a link that is used, expired or for somebody else
-    is_good      whether (uid, token) may be used
+    invalid_page template of the page for a link that is used, expired or for another user
+    is_good      function: whether (uid, token) may be used
     """
 
     name: str
@@ -47,7 +47,7 @@ class MailedLink:
         return base + reverse(self.open_view, args=[urlsafe_base64_encode(str(user.pk).encode()), token])
 
     def open(self, request: HttpRequest, uid: str, token: str) -> HttpResponse:
-        """Store the token and redirect; an invalid token stores nothing, because anybody may open this URL."""
+        """Store the token and redirect; an invalid token stores nothing, because the URL is public."""
         if not self.is_good(uid, token):
             return self.refuse(request, guess_refusal(self.name, client_address(request)))
         request.session[self.name] = token
@@ -62,7 +62,7 @@ class MailedLink:
         del request.session[self.name]
 
     def refuse(self, request: HttpRequest, limited: errors.TooManyRequests | None = None) -> HttpResponse:
-        """The page for an invalid link; `limited`: the address has tried too many."""
+        """The page for an invalid link; `limited`: the refusal of an address with too many attempts."""
         context = {"hours": settings.PASSWORD_RESET_TIMEOUT // 3600, "reset_offered": mail_is_configured()}
         return _without_referrer(limited_page(request, self.invalid_page, context, limited, status=400))
 
@@ -74,7 +74,7 @@ def mail_is_configured() -> bool:
 
 
 def language_of(user: User) -> AbstractContextManager[None]:
-    """Translate messages to the user within this block."""
+    """Activate the user's language within the block."""
     language = user.default_language or "en"
     return translation.override(language if translation.check_for_language(language) else "en")
 

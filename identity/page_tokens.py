@@ -1,8 +1,8 @@
 """Issues access tokens to the instance's own pages (spec 09, 9.5), which call the API as any other client.
 
 The page has the origin of the sign-in, so it needs no redirect: the sign-in's cookie and the page's CSRF token are
-exchanged for a short-lived access token of a built-in application. Administrators see that application among the
-trusted ones, and may narrow, limit or disable it; it has no login URL, so no code or token of it can be sent anywhere.
+exchanged for a short-lived access token of a built-in application. Administrators may restrict or disable that trusted
+application; it has no redirect URI, so no code or token of it can be sent to another site.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from identity.sessions import session_close
 class PageApplication:
     """The application of a family of pages; registered at first use.
 
-    `uri` is one of identity.applications.OWN_PAGES.
+    `uri` is one of identity.applications.PAGE_APPLICATIONS.
     """
 
     uri: str
@@ -40,7 +40,7 @@ class PageApplication:
 
 @dataclass(frozen=True, slots=True)
 class PageToken:
-    """An access token for a page, which keeps it in memory."""
+    """An access token for a page's memory."""
 
     access_token: str
     expires_in_seconds: int
@@ -50,7 +50,7 @@ class PageToken:
 def page_user(request: HttpRequest) -> User:
     """The internal user who is signed in.
 
-    Raises Unauthorized if nobody is signed in, Forbidden for external users.
+    Raises Unauthorized without a sign-in, Forbidden for external users.
     """
     return _internal(sign_in_get(request)).user
 
@@ -66,7 +66,7 @@ def _internal(sign_in: SignIn | None) -> SignIn:
 def page_token_issue(request: HttpRequest, page: PageApplication) -> PageToken:
     """Issue a token to the signed-in user of the request. The caller has checked CSRF.
 
-    Raises Unauthorized if nobody is signed in, Forbidden for external users and disabled applications.
+    Raises Unauthorized without a sign-in, Forbidden for external users and disabled applications.
     """
     sign_in = _internal(sign_in_get(request))
     application = _application(page)
@@ -89,7 +89,7 @@ def page_token_issue(request: HttpRequest, page: PageApplication) -> PageToken:
     by = replace(actor_of(request), application=application.application_uri)
     token_issued(row, by=by, grant="page")
     # Sign-out closes its session and revokes its tokens with those of every other application.
-    application_joined(request, application)
+    application_joined(sign_in, application)
     return PageToken(token, lifetime, sign_in.user)
 
 

@@ -8,21 +8,21 @@ from django.http import HttpRequest
 from audit.record import failure
 from foundation import errors
 from identity import rate_limits
-from identity.audit_actors import stranger_of, user_subject
+from identity.audit_actors import anonymous_actor, user_subject
 from identity.audit_kinds import SignInFailed
 from identity.instance import client_address
-from identity.known_browsers import browser_known
+from identity.known_browsers import known_browser_id
 from identity.models import User
 from identity.password_hashing import hash_queue
 
 
 def password_authenticate(request: HttpRequest, login: str, password: str) -> User | None:
-    """The user who may log in with this password, or None. Raises TooManyRequests.
+    """The user with this login and password, or None. Raises TooManyRequests.
 
     An unknown login takes as long as a wrong password: Django hashes in both cases. The attempt counts as a failure
     until it succeeds, so that the limits hold for parallel attempts.
     """
-    address, browser = client_address(request), browser_known(request, login)
+    address, browser = client_address(request), known_browser_id(request, login)
     try:
         attempt = rate_limits.count_login_attempt(login, address, browser)
     except errors.TooManyRequests:
@@ -33,20 +33,20 @@ def password_authenticate(request: HttpRequest, login: str, password: str) -> Us
         with hash_queue.turn(caller, is_known=bool(browser)):
             user = authenticate(request, username=login, password=password)
     except errors.TooManyRequests:
-        attempt.take_back()
+        attempt.undo()
         raise
     if not isinstance(user, User):
         sign_in_failed(request, "password", login=login)
         return None
-    attempt.take_back()
+    attempt.undo()
     return user
 
 
 def sign_in_failed(request: HttpRequest, reason: str, *, login: str = "") -> None:
-    """Note a failure in the audit chain. Only the login of a user is kept: others may be mistyped passwords."""
+    """Record a failure in the audit chain, with the login only if it is a user's: others may be mistyped passwords."""
     known = User.objects.filter(login__iexact=login).first() if login else None
     subject = user_subject(known) if known is not None else "unknown login" if login else ""
-    failure(SignInFailed, by=stranger_of(request), subject=subject, reason=reason)
+    failure(SignInFailed, by=anonymous_actor(request), subject=subject, reason=reason)
 
 
 def password_is_right(request: HttpRequest, user: User, password: str) -> bool:

@@ -1,7 +1,7 @@
 """Computes password hashes, one at a time in each process (spec 01, 1.9).
 
-A hash costs processor time and memory by design, and anybody may send passwords. So requests queue for it: addresses
-take turns, so that many attempts from one address do not delay a login from another.
+A hash costs processor time and memory by design, and anonymous clients cause it. So requests wait in a round-robin
+queue by address: many attempts from one address do not delay a login from another.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from foundation.fair_queue import FairQueue
 
 #: Longest wait of an attempt. A full queue takes 3 s at 60 ms a hash, and more on a busy machine.
 WAIT_SECONDS: Final = 10
-#: The Retry-After of a refused attempt.
+#: Retry-After of a refused attempt.
 RETRY_SECONDS: Final = 1
-# Waiting attempts in a process: in total, and of one address or known browser. Each holds a thread, of which the
-# scheduler has 128; waiting scripts hold at most 64.
-_WAITING: Final = 48
-_WAITING_OF_ONE: Final = 12
+# Maximum waiting attempts of a process: in total, and of one address or known browser. Each blocks a thread, of which
+# the scheduler has 128; waiting scripts block at most 64.
+_MAX_WAITING: Final = 48
+_MAX_WAITING_PER_CALLER: Final = 12
 
 
 class PasswordHasher(Argon2PasswordHasher):
@@ -36,8 +36,8 @@ class PasswordHasher(Argon2PasswordHasher):
     """
 
     time_cost = 1
-    # Of the cheat sheet's choices the one above 32 MB, which malloc returns to the system instead of caching it for
-    # each thread: with 19 MiB a process grew by 300 MB.
+    # The cheat sheet's option above 32 MB: malloc returns such blocks to the system instead of caching them per thread.
+    # With 19 MiB a process grew by 300 MB.
     memory_cost = 46 * 1024
     parallelism = 1
 
@@ -53,9 +53,9 @@ class PasswordHasher(Argon2PasswordHasher):
 
 
 @dataclass(eq=False, slots=True)
-class _Attempt:
+class _QueuedAttempt:
     caller: str
-    is_over: threading.Event = field(default_factory=threading.Event)  # the wait, by a turn or a refusal
+    is_over: threading.Event = field(default_factory=threading.Event)  # set by the turn or a refusal
     has_turn: bool = False
 
 
@@ -63,19 +63,22 @@ class HashQueue:
     """A fair lock: callers take turns."""
 
     def __init__(
-        self, waiting: int = _WAITING, waiting_of_one: int = _WAITING_OF_ONE, wait_seconds: float = WAIT_SECONDS
+        self,
+        max_waiting: int = _MAX_WAITING,
+        max_waiting_per_caller: int = _MAX_WAITING_PER_CALLER,
+        wait_seconds: float = WAIT_SECONDS,
     ) -> None:
-        self._limit, self._limit_of_one, self._wait_seconds = waiting, waiting_of_one, wait_seconds
+        self._limit, self._limit_per_caller, self._wait_seconds = max_waiting, max_waiting_per_caller, wait_seconds
         self._lock = threading.Lock()
         self._is_taken = False
-        self._waiting: FairQueue[_Attempt] = FairQueue()
+        self._waiting: FairQueue[_QueuedAttempt] = FairQueue()
 
     @contextmanager
     def turn(self, caller: str, *, is_known: bool = False) -> Iterator[None]:
-        """Wait for the turn and hold it. Raises TooManyRequests if it takes too long, or if too many wait.
+        """Wait for the lock and hold it. Raises TooManyRequests after wait_seconds, or if too many attempts wait.
 
-        In a full queue the last attempt of the caller with the most gives way to one of a caller with fewer. The limit
-        for all callers together does not apply to a known one.
+        In a full queue an attempt of a caller with few replaces the last attempt of the caller with the most. The total
+        limit does not apply to known browsers (`is_known`).
         """
         release_slot()
         self._take(caller, is_known)
@@ -85,12 +88,12 @@ class HashQueue:
             self._pass_on()
 
     def _take(self, caller: str, is_known: bool) -> None:
-        attempt = _Attempt(caller)
+        attempt = _QueuedAttempt(caller)
         with self._lock:
             if not self._is_taken:
                 self._is_taken = True
                 return
-            if self._waiting.count_of(caller) >= self._limit_of_one:
+            if self._waiting.count_of(caller) >= self._limit_per_caller:
                 raise _busy()
             if len(self._waiting) >= self._limit and not is_known:
                 other = self._waiting.make_room(caller)
@@ -100,7 +103,7 @@ class HashQueue:
             self._waiting.put(attempt)
         attempt.is_over.wait(self._wait_seconds)
         with self._lock:
-            # The turn may have begun since the timeout.
+            # The turn may have begun after the timeout.
             if not attempt.has_turn:
                 self._waiting.remove(attempt)
                 raise _busy()

@@ -1,7 +1,7 @@
 """Password links: by e-mail after a forgotten password, or from an administrator for a new user (spec 01, 1.2).
 
 The link is Django's: signed, bound to the old password and the last login, and valid for PASSWORD_RESET_TIMEOUT. The
-worker looks the user up and sends the message, so that the response time does not reveal whether a login exists.
+worker looks up the user and sends the mail, so that the response time does not reveal whether a login exists.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from foundation import errors
 from foundation.guids import is_guid
 from identity import rate_limits
 from identity.account_pages import form_page, safe_page
-from identity.audit_actors import stranger_of
+from identity.audit_actors import anonymous_actor
 from identity.forms import NewPasswordForm, ResetForm
 from identity.instance import client_address, link_base_url
 from identity.limited_pages import limited_page, limited_text
@@ -43,7 +43,7 @@ def request_page(request: HttpRequest) -> HttpResponse:
     if limited := rate_limits.refusal(f"reset:{rate_limits.counted_as(client_address(request))}", _REQUESTS_PER_MINUTE):
         return _refused_page(request, "identity/reset.html", form, limited)
     login = form.cleaned_data["login"]
-    # Limits mails to one mailbox from many addresses; the response does not show it.
+    # Limits the mails to one mailbox; the response does not reveal it.
     if not rate_limits.refusal(f"reset-login:{rate_limits.login_key(login)}", _REQUESTS_PER_MINUTE):
         _enqueue(login, link_base_url(request))
     return render(request, "identity/reset_sent.html")
@@ -70,7 +70,7 @@ def set_page(request: HttpRequest, uid: str) -> HttpResponse:
     if request.method == "POST" and (limited := rate_limits.refusal(f"reset-set:{user.pk}", _REQUESTS_PER_MINUTE * 2)):
         return _refused_page(request, "identity/password.html", form, limited)
     if request.method == "POST" and form.is_valid():
-        password_set(user, form.cleaned_data["new_password"], ends_access=True, by=stranger_of(request))
+        password_set(user, form.cleaned_data["new_password"], ends_access=True, by=anonymous_actor(request))
         _LINK.forget(request)
         messages.success(request, _("Your password is set. Sign in with it."))
         return redirect("identity:login")
@@ -94,7 +94,7 @@ def send(login: str, base: str) -> int:
 
 
 def password_link_make(user: User, base: str) -> str:
-    """A URL below `base` at which its holder chooses the user's password, once."""
+    """A single-use URL below `base` that sets the user's password."""
     return _LINK.address(user, default_token_generator.make_token(user), base)
 
 

@@ -9,16 +9,16 @@ from django.contrib.auth.password_validation import UserAttributeSimilarityValid
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 
-#: Letters and digits that a password must have beside the user's data.
+#: Minimum letters and digits of a password besides the user's data.
 _OWN_CHARACTERS = 8
-#: Shorter parts of a name or an address occur in many words.
+#: Minimum length of compared parts of names and addresses: shorter ones occur in many words.
 _SHORTEST_PART = 3
 
 
 class NotOfTheUserValidator(UserAttributeSimilarityValidator):
-    """As Django's; also refuses the login, a name or an address that is repeated, or has only a few more characters.
+    """As Django's; also refuses repetitions of the login, a name or an address, and those with few other characters.
 
-    Django compares a password as a whole with each part: "demo-demo-demo" is not similar to "demo" for it.
+    Django compares the whole password with each part: it accepts "demo-demo-demo" for the login "demo".
     """
 
     def validate(self, password: str, user: Any = None) -> None:

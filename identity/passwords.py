@@ -13,7 +13,7 @@ from identity.sessions import CLOSED_PASSWORD
 
 
 def password_set(user: User, password: str, *, ends_access: bool, by: Actor) -> None:
-    """Set the user's password, which has been validated; browser sessions of the old one end. The user is told by mail.
+    """Set a validated password; ends browser sessions of the old one, and notifies the user by mail.
 
     ends_access: also revoke access, refresh and personal tokens and unredeemed authorization codes, and close licensed
     sessions.
@@ -27,7 +27,7 @@ def password_set(user: User, password: str, *, ends_access: bool, by: Actor) -> 
 
 
 def access_revoke(user: User, *, by: Actor) -> None:
-    """Revoke what an old password may have opened: tokens of every kind, unredeemed codes, licensed sessions."""
+    """Revoke all access that the old password may have given: tokens, unredeemed codes, licensed sessions."""
     for token in ReferenceToken.objects.filter(user=user, revoked=None, kind=ReferenceToken.PERSONAL):
         reference_token_revoke(token, by=by)
     access_end(user.pk, CLOSED_PASSWORD, by=by)

@@ -1,4 +1,4 @@
-"""Data permissions of callers (spec 01, 1.7): immutable, cached by user until the stamp "permissions" changes.
+"""Data permissions of callers (spec 01, 1.7): immutable, cached by user until the cache version "permissions" changes.
 
 The rights of a user are the union of those of their active roles. A role that grants an operation without a row policy
 grants it on every row; else on the rows that match any of its policies. A policy on a repository also applies, for the
@@ -12,13 +12,13 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from foundation import stamps
+from foundation import cache_versions
 from identity.context import AllPermissions, Lineage, Operation, Permissions
 from identity.lru import GenerationalCache
 from identity.models import RolePermission, RoleUser, RowPolicy, User
 
-STAMP = "permissions"
-#: Namespace of the repositories that decide who may do what.
+CACHE_VERSION = "permissions"
+#: Namespace of the repositories of access rights.
 ACCESS_CONTROL = "Systems.Security."
 #: Repositories that `*` does not grant: access rights, and configuration that runs code or sends data. A role must
 #: grant them by name or namespace.
@@ -38,7 +38,7 @@ class RoleGrants:
         return operation in self.granted.get(self.entry_of(repository), frozenset())
 
     def entry_of(self, repository: str) -> str:
-        """The key of `granted` that decides for the repository; a name that is no key where nothing does."""
+        """The key of `granted` that applies to the repository; a name that is no key if none does."""
         if repository in self.granted:
             return repository
         namespace = repository
@@ -135,7 +135,7 @@ _ANY = Assignments()
 
 
 def may_enter_admin(user: User) -> bool:
-    """Whether the admin site is open to the user: an active internal one whose roles grant anything (spec 01, 1.7)."""
+    """Whether the user may open the admin site: active, internal, with a role that grants anything (spec 01, 1.7)."""
     if not user.active or user.user_type != "InternalUser":
         return False
     permissions = permissions_for(user.pk, is_admin=user.is_admin)
@@ -143,7 +143,7 @@ def may_enter_admin(user: User) -> bool:
 
 
 def permissions_for(user_id: str, *, is_admin: bool) -> Permissions:
-    """The rights of a user; equal objects for equal rights. No query while the stamp "permissions" is unchanged."""
+    """The rights of a user; equal objects for equal rights. Cached under the cache version "permissions"."""
     return _ALL if is_admin else _rights(user_id).permissions
 
 
@@ -158,10 +158,10 @@ def roles_of(user_id: str) -> frozenset[str]:
 
 
 def _rights(user_id: str) -> _Rights:
-    stamp = stamps.current(STAMP)
+    version = cache_versions.current(CACHE_VERSION)
     cached = _by_user.get(user_id)
-    if cached is None or cached[0] != stamp:
-        cached = (stamp, _Rights(_load(user_id), _load_assignments(user_id)))
+    if cached is None or cached[0] != version:
+        cached = (version, _Rights(_load(user_id), _load_assignments(user_id)))
         _by_user.put(user_id, cached)
     return cached[1]
 
@@ -177,10 +177,10 @@ def _load_assignments(user_id: str) -> Assignments:
 def _load(user_id: str) -> Permissions:
     granted: dict[str, dict[str, frozenset[Operation]]] = defaultdict(dict)
     rows: dict[str, dict[tuple[str, Operation], tuple[str, ...]]] = defaultdict(dict)
-    mine = {"role__role_users__user_id": user_id, "role__is_active": True}
-    for permission in RolePermission.objects.filter(**mine).distinct():
+    of_user = {"role__role_users__user_id": user_id, "role__is_active": True}
+    for permission in RolePermission.objects.filter(**of_user).distinct():
         granted[str(permission.role_id)][permission.repository] = operations_of(permission)
-    for policy in RowPolicy.objects.filter(is_active=True, **mine).order_by("pk").distinct():
+    for policy in RowPolicy.objects.filter(is_active=True, **of_user).order_by("pk").distinct():
         flags = (policy.on_read, policy.on_create, policy.on_update, policy.on_delete)
         for operation, flag in zip(OPERATIONS, flags, strict=True):
             if flag:

@@ -1,8 +1,8 @@
-"""Profile pictures: decoded within limits, encoded anew, so that nothing of the uploaded file is stored.
+"""Profile pictures: decoded within limits and encoded again, so that nothing else of the uploaded file is stored.
 
-A file can claim any size in its header, describe its pixels thousands of times over, and carry a place, a time or a
-program behind its pixels. So only JPEG and PNG are accepted, size and scans are checked before the pixels are decoded,
-one picture is decoded at a time in a process, and what is stored is a PNG that Pillow made from the pixels alone.
+A malicious file can claim any size, have thousands of scans, and contain metadata or programs. So only JPEG and PNG are
+accepted, size and scans are checked before decoding, a process decodes one picture at a time, and the stored PNG
+contains only pixels.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from identity.models import User, UserPicture
 
 SMALL: Final = 64
 LARGE: Final = 128
-#: Of an uploaded file; below the limit of forms (DATA_UPLOAD_MAX_MEMORY_SIZE).
+#: Maximum size of an uploaded file; below the limit of forms (DATA_UPLOAD_MAX_MEMORY_SIZE).
 MAX_FILE_BYTES: Final = 3_000_000
 #: Width times height: above the 12 megapixels of telephones; decoding takes 94 MB, with transparency 186 (measured).
 MAX_PIXELS: Final = 24_000_000
-#: Of a JPEG: each scan of a progressive one goes over all its blocks (up to 90 ms at MAX_PIXELS, measured), even if it
-#: has no more than 42 bytes. Encoders write 10, for CMYK 18; embedded previews add theirs.
+#: Maximum scans of a JPEG: each scan of a progressive one, even of 42 bytes, processes all blocks (up to 90 ms at
+#: MAX_PIXELS, measured). Encoders write 10, for CMYK 18; embedded previews add theirs.
 MAX_SCANS: Final = 32
-#: Of a stored image; larger ones are answered 413. A PNG of 128 x 128 pixels has at most 66 KB.
+#: Maximum size of a stored image; 413 for larger ones. A PNG of 128 x 128 pixels has at most 66 KB.
 MAX_STORED_BYTES: Final = 256 * 1024
 _FORMATS: Final = ("JPEG", "PNG")
-#: Modes that are made smaller as they are, without another copy of the large picture.
+#: Modes that are resized without converting the large picture, which would copy it.
 _PLAIN: Final = ("L", "RGB", "RGBA")
-#: What Pillow raises for damaged files, among them those with odd EXIF data.
+#: Pillow's errors for damaged files, also for invalid EXIF data.
 _DAMAGES: Final = (
     OSError, EOFError, ValueError, SyntaxError, TypeError, LookupError, ArithmeticError, struct.error,
     Image.DecompressionBombError,
@@ -70,7 +70,7 @@ def picture_store(user: User, file: IO[bytes]) -> None:
 
 
 def picture_link(user_id: str, url: str) -> None:
-    """Make a picture at another site the user's. Raises PictureRefused."""
+    """Store the URL of an external picture as the user's. Raises PictureRefused."""
     if problem := _url_problem(url):
         raise PictureRefused(problem)
     _save(user_id, small=None, large=None, url=url)
@@ -102,13 +102,13 @@ def _decoded(content: bytes) -> Image.Image:
                 Message("A JPEG picture has at most {0} scans. Save the picture anew.", MAX_SCANS), too_large=True
             )
         try:
-            # A JPEG is decoded at a fraction of its size.
+            # Decode a JPEG at a fraction of its size.
             image.draft("RGB", (2 * LARGE, 2 * LARGE))
             is_plain = image.mode in _PLAIN and "transparency" not in image.info
             square = ImageOps.fit(
                 image if is_plain else image.convert("RGBA"), (LARGE, LARGE), Image.Resampling.LANCZOS
             )
-            # The middle stays the middle, so the small picture is turned, not a copy of the large one.
+            # Rotate the small picture: the centre square does not depend on the orientation.
             return ImageOps.exif_transpose(square).convert("RGBA")
         except _DAMAGES as exc:
             raise PictureRefused(Message("The picture is damaged: it cannot be decoded.")) from exc

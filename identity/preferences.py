@@ -1,10 +1,14 @@
-"""Parses Prefer tokens (RFC 7240) and requested context parameters (spec 08, 8.4); their users validate them."""
+"""Parses Prefer tokens (RFC 7240) and context parameters (spec 08, 8.4); the callers validate them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from email.errors import HeaderParseError
+from email.header import decode_header, make_header
 from functools import lru_cache
 from types import MappingProxyType
+from urllib.parse import unquote
 
 from django.http import HttpRequest
 
@@ -20,6 +24,9 @@ CONTEXT_HEADER = "HTTP_ERPCONTEXTPARAMETERS"
 #: Characters of X-Change-Reason.
 REASON_LENGTH = 254
 
+#: `UTF-8''`, the beginning of an ext-value (RFC 8187, 3.2.1).
+_EXTENDED_VALUE = re.compile(r"^utf-8'[A-Za-z0-9-]*'", re.IGNORECASE)
+_BARE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 
@@ -62,17 +69,21 @@ def context_guid(request: HttpRequest, prefer: Mapping[str, str], name: str) -> 
 
 
 def read_reason(request: HttpRequest) -> str:
-    """Why the caller makes the changes of this request (X-Change-Reason), "" for none.
+    """The caller's reason for the changes of this request (X-Change-Reason), "" for none.
 
-    Bytes beyond ASCII are UTF-8, else Latin-1. Raises BadRequest for a text that is too long or has control characters.
+    Raises BadRequest for a text that is empty, too long or has control characters.
     """
     header: str | None = request.META.get("HTTP_X_CHANGE_REASON")
-    if not header:
+    if header is None:
         return ""
-    try:
-        text = header.encode("latin-1").decode().strip()
-    except UnicodeError:
-        text = header.strip()
+    text = _read_text(header.strip())
+    if not text:
+        # The web server drops the bytes of a value that is not ASCII (platform_site.serving.exchange).
+        raise errors.BadRequest(
+            errors.INVALID_HEADER,
+            "X-Change-Reason",
+            Message("it is empty, or has characters beyond ASCII: send those percent-encoded in UTF-8"),
+        )
     if len(text) > REASON_LENGTH:
         raise errors.BadRequest(
             errors.INVALID_HEADER, "X-Change-Reason", Message("it has more than {0} characters", REASON_LENGTH)
@@ -82,3 +93,21 @@ def read_reason(request: HttpRequest) -> str:
             errors.INVALID_HEADER, "X-Change-Reason", Message("it has characters that cannot be printed")
         )
     return text
+
+
+def _read_text(header: str) -> str:
+    """The text of a header: percent-encoded UTF-8, also as in RFC 8187, words of RFC 2047, else as it is.
+
+    Bytes beyond ASCII are UTF-8, else Latin-1.
+    """
+    try:
+        text = header.encode("latin-1").decode()
+    except UnicodeError:
+        text = header
+    try:
+        if "=?" in text:
+            return str(make_header(decode_header(text)))
+        encoded = _EXTENDED_VALUE.sub("", text)
+        return text if _BARE_PERCENT.search(encoded) else unquote(encoded, errors="strict")
+    except (ValueError, LookupError, HeaderParseError):
+        return text

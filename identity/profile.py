@@ -17,7 +17,7 @@ from identity import instance
 from identity.languages import request_language
 from identity.models import User
 from identity.pictures import LARGE, MAX_STORED_BYTES, SMALL, picture_get
-from identity.rest import IdentityAuthentication, IsPerson
+from identity.rest import IdentityAuthentication, IsUser
 from identity.rest_views import PlatformView
 
 #: How long a client may keep a picture.
@@ -86,10 +86,10 @@ class ProfileSerializer(serializers.Serializer[User]):
 
 
 class ProfileApiView(PlatformView):
-    """For people, by access token, personal token or the cookie of their sign-in; services are refused."""
+    """Base of views for users, by access token, personal token or the cookie of their sign-in; refuses services."""
 
     authentication_classes = (IdentityAuthentication, SessionAuthentication)
-    permission_classes = (IsPerson,)
+    permission_classes = (IsUser,)
 
 
 class MeView(ProfileApiView):

@@ -1,4 +1,4 @@
-"""Forms of the profile page beside its tokens: the picture, sign-outs of devices, and ends of grants."""
+"""Forms of the profile page other than tokens: the picture, sign-outs of devices, and revoked grants."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from foundation import errors
 from foundation.guids import is_guid
 from identity.account_pages import own_form_action, user_of
 from identity.audit_actors import actor_of
-from identity.browser_sign_ins import browser_sign_out
 from identity.devices import device_sign_out, devices_list
 from identity.grants import grant_end, grants_list
+from identity.instance import issuer
+from identity.oauth.logout import browser_sign_out
 from identity.pictures import PictureRefused, picture_link, picture_remove, picture_store
 
 
 class PictureForm(forms.Form):
-    """A file, or the address of a picture elsewhere."""
+    """A file, or the URL of an external picture."""
 
     picture = forms.FileField(
         label=gettext_lazy("File"),
@@ -35,7 +36,7 @@ class PictureForm(forms.Form):
     )
 
     def clean(self) -> dict[str, Any]:
-        """Exactly one of both."""
+        """Require exactly one of both."""
         given: dict[str, Any] = super().clean() or {}
         if not self.errors and bool(given.get("picture")) == bool(given.get("url")):
             raise forms.ValidationError(_("Choose a file, or enter an address."))
@@ -79,7 +80,7 @@ def device_page(request: HttpRequest, session_id: str) -> HttpResponse:
 @own_form_action
 def browser_page(request: HttpRequest, key: str) -> HttpResponse:
     """Sign the user out in another browser."""
-    if not browser_sign_out(user_of(request), key):
+    if not browser_sign_out(user_of(request), key, issuer=issuer(request), by=actor_of(request)):
         raise Http404
     messages.success(request, _("You are signed out in the other browser."))
     return redirect("identity:profile")

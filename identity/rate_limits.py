@@ -1,6 +1,7 @@
 """Rate limits per minute: per application, per user in it, and at the token and login endpoints (spec 01, 1.9).
 
-Fixed windows of a minute of wall time, equal on all nodes. The limits are cached from the admin's row, by stamp.
+Fixed windows of a minute of wall time, equal on all nodes. The limits are cached from the admin's row, by cache
+version.
 """
 
 from __future__ import annotations
@@ -16,23 +17,23 @@ from django.conf import settings
 from audit.actors import Actor
 from audit.record import failure
 from foundation import errors
-from foundation.stamped_cache import StampedCache
+from foundation.versioned_cache import VersionedCache
 from identity.audit_kinds import ClientRefused, GuessingLimited
 from identity.context import Quota
 from identity.counters import counters
 from identity.models import RateLimits
 from identity.models.applications import SERVICE_SUFFIX
 
-STAMP = "limits"
+CACHE_VERSION = "limits"
 WINDOW_SECONDS = 60
-#: A login with too many failures may be tried once in this time, a divisor of WINDOW_SECONDS.
-TURN_SECONDS = 5
-# Limits of one login from all addresses, and of one address for all logins: multiples of the basic limit.
-_AS_A_WHOLE = 10
-# Longer than every name; bounds the counters' memory.
+#: Interval between attempts of a login with too many failures; a divisor of WINDOW_SECONDS.
+RETRY_INTERVAL_SECONDS = 5
+# Factor of the limits of one login from all addresses, and of one address for all logins.
+_TOTAL_FACTOR = 10
+# Maximum characters of a counter's name, which bounds the counters' memory.
 _NAME_LENGTH = 254
 
-_limits = StampedCache(lambda: RateLimits.objects.filter(pk=1).first() or RateLimits(), STAMP)
+_limits = VersionedCache(lambda: RateLimits.objects.filter(pk=1).first() or RateLimits(), CACHE_VERSION)
 
 
 def limits() -> RateLimits:
@@ -52,7 +53,7 @@ def check_api_request(quota: Quota, requests: int = 1) -> None:
 
 
 def check_session_opening(application_id: str, user_id: str) -> None:
-    """Refuse a caller who has opened too many sessions lately. Raises TooManyRequests."""
+    """Refuse a caller who has opened too many sessions in this window. Raises TooManyRequests."""
     if limit := limits().sessions_per_minute:
         count(f"sessions:{application_id}:{user_id}", limit, amount=0)
 
@@ -69,7 +70,7 @@ def check_token_request(application_uri: str) -> None:
 
 
 def check_client(client_id: str, address: str) -> None:
-    """Refuse a client that has shown wrong secrets from this address. Raises TooManyRequests.
+    """Refuse a client that has sent too many wrong secrets from this address. Raises TooManyRequests.
 
     Other clients at the address are not limited: a whole company may share one address.
     """
@@ -86,8 +87,8 @@ def note_client_failure(client_id: str, address: str) -> None:
 def count_guess(what: str, address: str, *, amount: int = 1) -> None:
     """Count an unknown code, token, link or session key. Raises TooManyRequests beyond the limit of failures.
 
-    Called after the lookup, so that a valid one is accepted even from an address with many failures; before it, with
-    amount 0 (only look), where a code is so short that it could be guessed.
+    Called after the lookup, so that a valid value is accepted even from an address with many failures; for codes that
+    are short enough to be guessed, also before it with amount 0 (check only).
     """
     if limit := limits().token_failures_per_minute:
         try:
@@ -108,12 +109,12 @@ def guess_refusal(what: str, address: str) -> errors.TooManyRequests | None:
 
 @dataclass(frozen=True, slots=True)
 class LoginAttempt:
-    """A login attempt that is counted as a failure. counters → window of the count."""
+    """A login attempt that is counted as a failure. counters: counter → window of the count."""
 
     counters: Mapping[str, int]
 
-    def take_back(self) -> None:
-        """Do not count the attempt: it has succeeded, or was refused unchecked."""
+    def undo(self) -> None:
+        """Undo the count of an attempt that has succeeded, or was refused unchecked."""
         for name, window in self.counters.items():
             _add(name, -1, window)
 
@@ -121,7 +122,7 @@ class LoginAttempt:
 def count_login_attempt(login: str, address: str, browser: str = "") -> LoginAttempt:
     """Count an attempt as failed, before the password is checked, and limit a login that fails too often.
 
-    Above the limits a login may be tried once in TURN_SECONDS. Raises TooManyRequests.
+    Above the limits a login may be tried once in RETRY_INTERVAL_SECONDS. Raises TooManyRequests.
 
     Failures are counted per login and address, and per login and known browser (`browser`, from
     identity.known_browsers). So failures at another address or in another browser do not slow a user down. Higher
@@ -142,21 +143,21 @@ def count_login_attempt(login: str, address: str, browser: str = "") -> LoginAtt
     ):
         turns.append(own)
     if not browser:
-        if above(anywhere, configured.login_failures_per_minute * _AS_A_WHOLE):
+        if above(anywhere, configured.login_failures_per_minute * _TOTAL_FACTOR):
             turns.append(anywhere)
-        if above(at_address, configured.login_address_per_minute * _AS_A_WHOLE):
+        if above(at_address, configured.login_address_per_minute * _TOTAL_FACTOR):
             turns.append(at_address)
     try:
         for subject in turns:
-            _take_turn(subject)
+            _check_retry_interval(subject)
     except errors.TooManyRequests:
-        attempt.take_back()
+        attempt.undo()
         raise
     if own in turns:
         return attempt
-    # A failure below the limit also uses the turn.
-    _add(_turn(own), 1, window)
-    return LoginAttempt({**attempt.counters, _turn(own): window})
+    # A failure below the limit also uses the interval.
+    _add(_interval_counter(own), 1, window)
+    return LoginAttempt({**attempt.counters, _interval_counter(own): window})
 
 
 def _client_failures(client_id: str, address: str) -> str:
@@ -169,23 +170,23 @@ def _own_failures(name: str, address: str, browser: str) -> str:
     return f"login:{f'browser {browser}' if browser else counted_as(address)} {name}"
 
 
-def _take_turn(subject: str) -> None:
-    """Raises TooManyRequests if another try has used this turn, or has failed in it."""
-    if _add(_turn(subject), 1) > 1:
-        seconds = max(1, TURN_SECONDS - int(time.time()) % TURN_SECONDS)
-        raise errors.TooManyRequests(WINDOW_SECONDS // TURN_SECONDS, seconds, retry_after_seconds=seconds)
+def _check_retry_interval(subject: str) -> None:
+    """Raise TooManyRequests if another attempt has used this interval, or has failed in it."""
+    if _add(_interval_counter(subject), 1) > 1:
+        seconds = max(1, RETRY_INTERVAL_SECONDS - int(time.time()) % RETRY_INTERVAL_SECONDS)
+        raise errors.TooManyRequests(WINDOW_SECONDS // RETRY_INTERVAL_SECONDS, seconds, retry_after_seconds=seconds)
 
 
-def _turn(subject: str) -> str:
-    return f"turn:{subject}:{int(time.time()) // TURN_SECONDS}"
+def _interval_counter(subject: str) -> str:
+    return f"turn:{subject}:{int(time.time()) // RETRY_INTERVAL_SECONDS}"
 
 
 def counted_as(address: str) -> str:
-    """The counted form of an address: of IPv6 its /64 network, all of which a single connection may use."""
+    """The counted form of an address: of IPv6 its /64 network, since one connection may use all of it."""
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
-        return address  # of a Unix socket, for example
+        return address  # for example of a Unix socket
     if isinstance(parsed, ipaddress.IPv4Address):
         return str(parsed)
     return str(parsed.ipv4_mapped or ipaddress.ip_network((parsed, 64), strict=False))
@@ -211,7 +212,7 @@ def refusal(name: str, limit: int) -> errors.TooManyRequests | None:
 
 
 def count(name: str, limit: int, *, amount: int = 1) -> None:
-    """Count `amount` (0: only look). Raises TooManyRequests when the window holds more than the limit."""
+    """Count `amount` (0: check only). Raises TooManyRequests if the window has more than the limit."""
     used = _add(name, amount)
     if used + (1 if amount == 0 else 0) > limit:
         seconds = _seconds_left()

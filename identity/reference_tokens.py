@@ -1,4 +1,4 @@
-"""Reference tokens: `enrt_<64 hex>`, for people (PAT) and services (SAT), stored by digest (spec 01, 1.5)."""
+"""Reference tokens: `enrt_<64 hex>`, for users (PAT) and services (SAT), stored by digest (spec 01, 1.5)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from audit.actors import Actor
 from audit.record import record
 from foundation import errors
 from foundation.fields import utc_now
-from foundation.lock_waits import hardly_waiting, is_locked
+from foundation.lock_waits import is_locked, short_lock_wait
 from foundation.messages import TranslatableMessage as Message
+from foundation.texts import utc_text
 from identity.audit_kinds import TokenIssued, TokenRevoked
 from identity.credentials import REFERENCE_PREFIX
 from identity.models import ReferenceToken, TrustedApplication, User
@@ -25,7 +26,7 @@ MAX_LIFETIME = datetime.timedelta(days=366)
 
 
 class ReferenceTokenRefused(Exception):
-    """A token that may not be issued; the message says why."""
+    """The token may not be issued; the message says why."""
 
 
 def reference_token_issue(
@@ -66,7 +67,7 @@ def reference_token_issue(
         user=holder.login,
         application=application.application_uri,
         scopes=scopes,
-        expires=row.expires.isoformat(),
+        expires=utc_text(row.expires),
     )
     return token, row
 
@@ -103,7 +104,7 @@ def reference_token_load(digest: str) -> ReferenceToken:
 def reference_token_used(token_id: str) -> None:
     """Record the use of the token; not while the database is busy."""
     try:
-        with hardly_waiting():
+        with short_lock_wait():
             ReferenceToken.objects.filter(pk=token_id).update(last_used=utc_now())
     except OperationalError as exc:
         if not is_locked(exc):

@@ -22,7 +22,7 @@ class RegistrationPolicyAdmin(SingleRowAdmin):
 
 
 class RegistrationTokenForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A new token: for whom, how often, how long."""
+    """A new token: its name, number of uses and lifetime."""
 
     uses = forms.IntegerField(label=_("Applications"), min_value=1, max_value=1000, initial=1)
     days = forms.IntegerField(label=_("Days"), min_value=1, max_value=365, initial=7)

@@ -1,7 +1,7 @@
-"""What views of Django REST framework share: who calls, how often, and in which format. settings.REST_FRAMEWORK.
+"""Authentication, permissions, throttling, parsers and renderers of REST framework views (settings.REST_FRAMEWORK).
 
-A view is a PlatformView (identity.rest_views), which states what differs from the defaults: TokenAuthentication,
-IsAuthenticated, CallerThrottle, JSON. Failures are rendered by domain.odata.http.exceptions.
+A view is a PlatformView (identity.rest_views). Its defaults are TokenAuthentication, IsAuthenticated, CallerThrottle
+and JSON. domain.odata.http.exceptions renders failures.
 
 request.user  the Caller of a token, or the User of a cookie; None for anonymous callers
 request.auth  the CallContext of TokenAuthentication, the TokenIdentity of IdentityAuthentication; None for a cookie
@@ -77,8 +77,8 @@ class IdentityAuthentication(BaseAuthentication):
         return "Bearer"
 
 
-class IsPerson(BasePermission):
-    """Refuses services, whose user is a system user or acts for an application (UserRequired)."""
+class IsUser(BasePermission):
+    """Permits only users, no services, whose user is a system user or acts for an application (UserRequired)."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
         """Raises Forbidden for services."""
@@ -95,7 +95,7 @@ class CallerThrottle(BaseThrottle):
     """The rate limits of the application and of its user (spec 01, 1.9)."""
 
     def allow_request(self, request: Request, view: Any) -> bool:
-        """Raises TooManyRequests, which has RateLimit headers; the refusal of the framework has none."""
+        """Raises TooManyRequests, which unlike the framework's refusal has RateLimit headers."""
         context = request.auth
         if isinstance(context, CallContext) and context.quota is not None:
             check_api_request(context.quota)
@@ -103,7 +103,7 @@ class CallerThrottle(BaseThrottle):
 
 
 class FirstRenderer(DefaultContentNegotiation):
-    """The view's first renderer, whatever Accept says, as RFC 9110, 12.5.1 allows."""
+    """Selects the view's first renderer and ignores Accept, as RFC 9110, 12.5.1 allows."""
 
     def select_renderer(
         self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
@@ -114,7 +114,7 @@ class FirstRenderer(DefaultContentNegotiation):
 
 
 class JSONParser(parsers.JSONParser):
-    """JSON by orjson, which refuses deep nesting where Python's decoder fails."""
+    """JSON by orjson, which refuses deep nesting; Python's decoder would fail."""
 
     def parse(self, stream: IO[Any], media_type: str | None = None, context: Mapping[str, Any] | None = None) -> Any:
         """The document. Raises ParseError."""
@@ -135,4 +135,4 @@ class JSONRenderer(BaseRenderer):
         self, data: Any, accepted_media_type: str | None = None, context: Mapping[str, Any] | None = None
     ) -> bytes:
         """The document; nothing for an empty response."""
-        return b"" if data is None else orjson.dumps(data)
+        return b"" if data is None else orjson.dumps(data, option=orjson.OPT_UTC_Z)

@@ -1,4 +1,4 @@
-"""Base of the views that answer JSON. Apart from identity.rest, which the framework's own views import."""
+"""Base of the JSON views. Separate from identity.rest, which the framework's own views import."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PlatformView(APIView):
         return response
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Refuse methods that the view lacks before it asks who calls."""
+        """Refuse unsupported methods before authentication."""
         if request.method not in self.allowed_methods:
             raise errors.MethodNotAllowed(request.method or "", self.allowed_methods)
         super().initial(request, *args, **kwargs)
@@ -37,12 +37,12 @@ class PlatformView(APIView):
         result = super().finalize_response(request, response, *args, **kwargs)
         result.headers.setdefault("Cache-Control", "no-store")
         if isinstance(auth := getattr(request, "_auth", None), CallContext):
-            position_note([auth.session_id])  # what it has seen here, on whichever server
+            position_note([auth.session_id])  # later reads from a replica must not be older
         return result
 
 
 class PublicView(PlatformView):
-    """A view for everybody, which needs no credential and reads none."""
+    """A public view, which ignores credentials."""
 
     authentication_classes = ()
     permission_classes = ()

@@ -43,9 +43,20 @@ def grant_names() -> list[str]:
 def check_grant(name: str) -> None:
     """Refuse a permission for an unknown name: it would silently grant nothing. Raises ValueError."""
     if name not in grant_names():
-        near = get_close_matches(name, grant_names(), n=1)
-        hint = " " + _("Did you mean %(name)s?") % {"name": near[0]} if near else ""
-        raise ValueError(_("There is no repository or namespace %(name)s.") % {"name": name} + hint)
+        raise ValueError(
+            _("There is no repository or namespace %(name)s.") % {"name": name} + _hint(name, grant_names())
+        )
+
+
+def check_repository(name: str) -> None:
+    """Refuse a policy of an unknown repository. Raises ValueError."""
+    if name not in repository_names():
+        raise ValueError(_("There is no repository %(name)s.") % {"name": name} + _hint(name, repository_names()))
+
+
+def _hint(name: str, known: list[str]) -> str:
+    near = get_close_matches(name, known, n=1)
+    return " " + _("Did you mean %(name)s?") % {"name": near[0]} if near else ""
 
 
 def check_filter(repository: str, expression: str) -> None:

@@ -1,14 +1,14 @@
-"""The scopes (spec 01, 1.4), and which of them fit which flow."""
+"""The scopes (spec 01, 1.4) by flow."""
 
 from __future__ import annotations
 
 OIDC_SCOPES = ("openid", "profile", "email", "offline_access")
 API_SCOPES = ("read", "update", "exec", "sec")
 ALL_SCOPES = (*OIDC_SCOPES, *API_SCOPES)
-#: Needed by the protocol itself, so that an application's Scope need not list them (spec 14, 14.4).
+#: Scopes of the protocol, which an application's Scope need not list (spec 14, 14.4).
 PROTOCOL_SCOPES = ("openid", "profile", "offline_access")
-#: What a service application without Scope gets (spec 14, 14.4).
-SERVICE_SCOPES = ("read", "update")
+#: What a service application without Scope gets (spec 14, 14.4), and requests that name no scope of the API.
+DEFAULT_API_SCOPES = ("read", "update")
 #: What a service needs to provision users (domain.scim). Not advertised: nobody asks for it without being told.
 PROVISIONING_SCOPE = "scim"
 SERVICE_TOKEN_SCOPES = (*API_SCOPES, PROVISIONING_SCOPE)

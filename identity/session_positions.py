@@ -1,7 +1,7 @@
-"""How far a replica of PostgreSQL must be for a session's reads: what the session has written and seen (spec 13, 13.2).
+"""Records the position that a PostgreSQL replica must have replayed for a session's reads (spec 13, 13.2).
 
-A position is a place in the primary's write-ahead log (pg_lsn as an integer). Everything that is visible on the primary
-stands before its next record.
+A position is an offset in the primary's write-ahead log (pg_lsn as an integer). Everything that is visible on the
+primary is before its next record.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ logger = logging.getLogger(__name__)
 #: The position of the primary's next record.
 POSITION_NOW = "pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint"
 
-# The rows are locked in one order. The position need not survive the primary: what follows it has all of its log that
-# any replica has.
+# The rows are locked in one order, against deadlocks. The position need not survive the primary: its successor has all
+# of the log that any replica has.
 _NOTE = f"""
 BEGIN;
 SET LOCAL synchronous_commit = off;
@@ -29,9 +29,9 @@ COMMIT
 
 
 def position_note(session_ids: Iterable[str | None]) -> None:
-    """Note that these sessions have seen the primary as it is now. Without replicas it does nothing.
+    """Record the primary's current position for these sessions. Does nothing without replicas.
 
-    Not within a transaction, which would hide its own writes from the position.
+    Not within a transaction, whose own writes would not be included.
     """
     if not settings.DATABASE_REPLICAS:
         return
@@ -41,7 +41,7 @@ def position_note(session_ids: Iterable[str | None]) -> None:
             with connection.cursor() as cursor:
                 cursor.execute(_NOTE, [ids])
         except (DatabaseError, InterfaceError):
-            # What was done is done, and must not be answered as failed.
+            # The request has succeeded and must not fail now.
             logger.exception("Could not note what sessions have seen; a replica may answer them with older data.")
 
 

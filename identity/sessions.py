@@ -1,9 +1,9 @@
 """Licensed sessions: opened by the first request, extended by the next ones, closed at sign-out (spec 01, 1.8).
 
 A request of a recently used session runs no query: the process caches until when the session is known to be open (at
-most WRITE_SECONDS after the last write), and closing a session bumps the stamp "sessions", so that every process
-queries again. Slots are taken in one serialized database transaction, so there are never more open rows than slots,
-whatever the number of processes.
+most WRITE_SECONDS after the last write), and closing a session bumps the cache version "sessions", so that every
+process queries again. Slots are taken in one serialized database transaction, so there are never more open rows than
+slots, whatever the number of processes.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from django.db import OperationalError, connection, transaction
 from django.db.models import QuerySet
 from django.utils.translation import gettext_noop
 
-from foundation import errors, stamps
+from foundation import cache_versions, errors
 from foundation.fields import utc_now
-from foundation.lock_waits import hardly_waiting, is_locked
+from foundation.lock_waits import is_locked, short_lock_wait
 from identity import session_hooks
 from identity.licences import LicenceTerms, licence_read
 from identity.lru import GenerationalCache
-from identity.models import Session, TrustedApplication
+from identity.models import Session, SignInApplication, TrustedApplication
 from identity.rate_limits import check_session_opening, note_session_opened
 
-STAMP = "sessions"
+CACHE_VERSION = "sessions"
 IDLE = datetime.timedelta(minutes=20)
 SERVICE_LIFETIME = datetime.timedelta(hours=1)
 WRITE_SECONDS = 30
-#: Until the next try, when the database was busy.
+#: Time until the next attempt after the database was busy.
 RETRY_SECONDS = 1
 MAX_RETRY_SECONDS = 1200
-#: Retention of closed sessions: three times the range of the usage chart.
-KEPT_CLOSED = datetime.timedelta(days=90)
+#: Retention of closed sessions and past sign-ins: three times the range of the usage chart.
+CLOSED_RETENTION = datetime.timedelta(days=90)
 # An arbitrary number that no other lock of the instance uses.
 _ADVISORY_LOCK = 0x5E55_1045
 
@@ -50,7 +50,7 @@ CLOSED_FOR_NEWER = gettext_noop("for a newer session")
 
 @dataclass(frozen=True, slots=True)
 class SessionKey:
-    """Identity of a token's session: `key` is its sid, the rest describes the session to open."""
+    """Identity of a token's session: `key` is its sid; the other fields are for opening the session."""
 
     key: str
     user_id: str
@@ -59,15 +59,15 @@ class SessionKey:
 
 
 @dataclass(slots=True)
-class _Known:
+class _CachedSession:
     """A cached open session; `fresh_until` is a UTC timestamp."""
 
     session_id: str
-    stamp: int
+    version: int
     fresh_until: float
 
 
-_known: GenerationalCache[str, _Known] = GenerationalCache(4096)
+_known: GenerationalCache[str, _CachedSession] = GenerationalCache(4096)
 _lock = threading.Lock()
 
 
@@ -78,11 +78,11 @@ def session_touch(key: SessionKey, client_address: str = "") -> str:
     """
     known = _known.get(key.key)
     # utc_now() rather than a monotonic clock: the compared values are stored, and tests move the clock.
-    if known is not None and known.fresh_until > utc_now().timestamp() and known.stamp == stamps.current(STAMP):
+    version = cache_versions.current(CACHE_VERSION)
+    if known is not None and known.fresh_until > utc_now().timestamp() and known.version == version:
         return known.session_id
-    stamp = stamps.current(STAMP)
     session_id, fresh_until = _extend(key) or _open(key, client_address)
-    _known.put(key.key, _Known(session_id, stamp, fresh_until.timestamp()))
+    _known.put(key.key, _CachedSession(session_id, version, fresh_until.timestamp()))
     return session_id
 
 
@@ -115,12 +115,13 @@ def sessions_sweep() -> int:
 
 def sessions_prune() -> int:
     """Delete sessions that closed long ago; returns their number."""
-    removed, _details = Session.objects.filter(closed__lt=utc_now() - KEPT_CLOSED).delete()
+    removed, _details = Session.objects.filter(closed__lt=utc_now() - CLOSED_RETENTION).delete()
     return removed
 
 
 def browser_sessions_prune() -> int:
-    """Delete expired browser sessions; returns their number."""
+    """Delete expired browser sessions, and what is noted of long past sign-ins; returns the number of sessions."""
+    SignInApplication.objects.filter(last_joined__lt=utc_now() - CLOSED_RETENTION).delete()
     _total, removed = BrowserSession.objects.filter(expire_date__lt=utc_now()).delete()
     return removed.get(BrowserSession._meta.label, 0)
 
@@ -137,7 +138,7 @@ def _close(sessions: QuerySet[Session], reason: str) -> int:
         closed = Session.objects.filter(pk__in=ids, closed=None).update(closed=utc_now(), close_reason=reason)
         if closed:
             session_hooks.sessions_closed(ids)
-            stamps.bump(STAMP)
+            cache_versions.bump(CACHE_VERSION)
     return closed
 
 
@@ -155,7 +156,7 @@ def _extend(key: SessionKey) -> tuple[str, datetime.datetime] | None:
     if (now - last_activity).total_seconds() >= WRITE_SECONDS:
         extended = min(now + IDLE, absolute_expires) if absolute_expires else now + IDLE
         try:
-            with hardly_waiting():
+            with short_lock_wait():
                 kept = Session.objects.filter(pk=session_id, closed=None).update(last_activity=now, expires=extended)
         except OperationalError as exc:
             if not is_locked(exc):
@@ -175,7 +176,7 @@ def _open(key: SessionKey, client_address: str) -> tuple[str, datetime.datetime]
         if connection.vendor == "postgresql":
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_ADVISORY_LOCK])
-        # Of two requests of one session, the second finds the session that the first opened.
+        # A concurrent request may have opened the session.
         if result := _extend(key):
             return result
         # Under the lock, so that each of several concurrent requests sees the counts of the earlier ones.
@@ -235,9 +236,9 @@ def _take_slot(key: SessionKey, client_address: str) -> tuple[str, datetime.date
 
 
 def _replaced(application_id: str, holders: list[_Holder]) -> set[str]:
-    """Ids of the application's longest idle sessions that must close before a new one opens; none below MaxSessions.
+    """Ids of the application's longest idle sessions to close before a new one opens; none below MaxSessions.
 
-    Several, if an administrator has lowered the limit meanwhile.
+    Several if an administrator has lowered the limit.
     """
     limit = TrustedApplication.objects.filter(pk=application_id).values_list("max_sessions", flat=True).first()
     if limit is None:
@@ -247,7 +248,7 @@ def _replaced(application_id: str, holders: list[_Holder]) -> set[str]:
 
 
 def _seconds_until_free(user_id: str, terms: LicenceTerms, holders: list[_Holder], now: datetime.datetime) -> int:
-    """When the next slot that this user may take can become free: 1 to MAX_RETRY_SECONDS."""
+    """Seconds until a slot for this user can become free: 1 to MAX_RETRY_SECONDS."""
     open_by_user = Counter(holder.user_id for holder in holders)
     useful = [
         holder.expires

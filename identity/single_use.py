@@ -1,4 +1,4 @@
-"""Values that may be used once: the jti of client assertions and DPoP proofs (RFC 7523, 3; RFC 9449, 11.1)."""
+"""Single-use values: the jti of client assertions and DPoP proofs (RFC 7523, 3; RFC 9449, 11.1)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from identity.models import UsedValue
 
 
 def use_once(kind: str, owner: str, value: str, *, seconds: float) -> bool:
-    """Whether this is the first use of the owner's value; remembered for `seconds`, after which it must be invalid.
+    """Whether this is the first use of the owner's value; stored for `seconds`, after which it must be invalid.
 
-    In the database, so that all nodes see it and no restart forgets it: of two concurrent uses, one is the first.
+    Stored in the database, for all nodes and across restarts: only one of two concurrent uses is the first.
     """
     digest = hashlib.sha256("\0".join((kind, owner, value)).encode()).hexdigest()
     try:

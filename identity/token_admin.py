@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 from typing import Any
 
 import oauth2_provider.admin  # noqa: F401  (registers pages, which are unregistered below)
@@ -10,6 +11,8 @@ from django import forms
 from django.contrib import admin, messages
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
@@ -100,18 +103,18 @@ class ReferenceTokenAdmin(IssuingAdmin):
         return False
 
     def get_form(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        """The form, which knows who issues the token."""
+        """The form, with the request's user as the issuer."""
         form = super().get_form(request, *args, **kwargs)
         return type(form.__name__, (form,), {"by": actor_of(request)})
 
     @admin.action(description=_("Revoke the chosen tokens"), permissions=["change"])
     def revoke_tokens(self, request: HttpRequest, chosen: QuerySet[ReferenceToken]) -> None:
-        """Revoke the tokens; other nodes learn of it within a second."""
+        """Revoke the tokens; effective on other nodes within a second."""
         rows = list(chosen.filter(revoked=None))
         for row in rows:
             reference_token_revoke(row, by=actor_of(request))
-        said = ngettext("Revoked %(count)s token.", "Revoked %(count)s tokens.", len(rows)) % {"count": len(rows)}
-        self.message_user(request, said, messages.SUCCESS)
+        text = ngettext("Revoked %(count)s token.", "Revoked %(count)s tokens.", len(rows)) % {"count": len(rows)}
+        self.message_user(request, text, messages.SUCCESS)
 
 
 @admin.register(AccessToken)
@@ -133,8 +136,8 @@ class AccessTokenAdmin(ReadOnlyAdmin):
         for family in families:
             family_revoke(family, by=actor_of(request))
         count = len(families)
-        said = ngettext("Revoked %(count)s token family.", "Revoked %(count)s token families.", count)
-        self.message_user(request, said % {"count": count}, messages.SUCCESS)
+        text = ngettext("Revoked %(count)s token family.", "Revoked %(count)s token families.", count)
+        self.message_user(request, text % {"count": count}, messages.SUCCESS)
 
 
 @admin.register(SigningKey)
@@ -142,11 +145,18 @@ class SigningKeyAdmin(ReadOnlyAdmin):
     """The signing keys that are published."""
 
     list_display = ("kid", "created", "retired")
+    fields = ("kid", "public_key", "created", "retired")
     ordering = ("-created",)
     actions = ("rotate",)
 
-    @admin.action(description=_("Sign with a new key from now on"), permissions=["change"])
+    @admin.display(description=_("Public key (JWK)"))
+    def public_key(self, key: SigningKey) -> SafeString:
+        """As text: unfold colours JSON by inline styles, which the Content-Security-Policy refuses."""
+        return format_html('<pre tabindex="0">{}</pre>', json.dumps(key.public_jwk, indent=2))
+
+    @admin.action(description=_("Rotate the signing key"), permissions=["change"])
     def rotate(self, request: HttpRequest, chosen: QuerySet[SigningKey]) -> None:
-        """Make this node sign with a new key; tokens signed with older keys stay valid until they expire."""
-        said = gettext("New tokens are signed with %(key)s.") % {"key": keys_rotate(by=actor_of(request)).kid}
+        """Give this node a new key; tokens signed with older keys stay valid until they expire."""
+        said = gettext("New tokens are signed with %(key)s in ten minutes, once applications know it.")
+        said %= {"key": keys_rotate(by=actor_of(request)).kid}
         self.message_user(request, said, messages.SUCCESS)

@@ -1,8 +1,8 @@
 """Maps a token to its identity, cached in the process by the token's digest (spec 01, 1.5).
 
-The first use of a token costs a signature check and a query. After that it is one lookup, until the stamp "tokens"
-changes: then the state of token, application and user is read again, without any RSA operation. So revoking and
-disabling take effect on the next request (foundation.stamps).
+The first use of a token costs a signature check and a query. After that it is one lookup, until the cache version
+"tokens" changes: then the state of token, application and user is read again, without any RSA operation. So revoking
+and disabling take effect on the next request (foundation.cache_versions).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from django.conf import settings
 
-from foundation import errors, stamps
+from foundation import cache_versions, errors
 from foundation.messages import TranslatableMessage as Message
 from identity.changes import TOKENS
 from identity.context import Caller
@@ -23,6 +23,7 @@ from identity.credentials import REFERENCE_PREFIX
 from identity.lru import GenerationalCache
 from identity.models import AccessToken, TrustedApplication, User
 from identity.oauth import jwt
+from identity.oauth.scopes import scopes_allowed
 from identity.reference_tokens import reference_token_load, reference_token_used
 from identity.sessions import SessionKey
 
@@ -56,14 +57,14 @@ class TokenIdentity:
 
 @dataclass(slots=True)
 class _Entry:
-    stamp: int
+    version: int
     identity: TokenIdentity
     used_noted: float = 0.0
 
 
 _entries: GenerationalCache[bytes, _Entry] = GenerationalCache(8192)
 _NOTE_USED_SECONDS = 30
-#: An identity by password is made for one request.
+#: Lifetime of an identity by password, which is used for one request.
 _PASSWORD_SECONDS = 60
 
 
@@ -71,12 +72,12 @@ def identify(token: str) -> TokenIdentity:
     """The identity of the token. Raises Unauthorized or Forbidden. If cached: no RSA, no query, no write."""
     digest = hashlib.sha256(token.encode()).digest()
     entry = _entries.get(digest)
-    stamp = stamps.current(TOKENS)
+    version = cache_versions.current(TOKENS)
     now = time.time()
-    if entry is None or entry.stamp != stamp:
-        # Read after the stamp: a change in between leads to one reading too many, never to a stale entry.
+    if entry is None or entry.version != version:
+        # Loaded after the cache version was read: a change in between causes a needless reload, never a stale entry.
         identity = _load(token, digest, known=entry.identity if entry else None)
-        entry = _Entry(stamp, identity, entry.used_noted if entry else 0.0)
+        entry = _Entry(version, identity, entry.used_noted if entry else 0.0)
         _entries.put(digest, entry)
     identity = entry.identity
     if identity.expires <= now:
@@ -134,7 +135,9 @@ def _of_row(**key: Any) -> TokenIdentity:
 
 
 def _exchanged(row: AccessToken) -> TokenIdentity:
-    """Valid as long as the token that it was exchanged for, and the delegation (identity.oauth.exchange)."""
+    """The identity of an exchanged token; valid while its subject token and the delegation are
+    (identity.oauth.exchange).
+    """
     subject = _of_row(pk=row.subject_token_id)
     actor: TrustedApplication = row.application
     if subject.application_uri not in actor.exchangeable:
@@ -142,7 +145,7 @@ def _exchanged(row: AccessToken) -> TokenIdentity:
     return _identity(
         row.user,
         actor,
-        scopes=row.scope,
+        scopes=" ".join(subject.scopes.intersection(row.scope.split())),
         session_key=row.sid,
         is_service=False,
         expires=row.expires.timestamp(),
@@ -166,14 +169,18 @@ def _load_reference(digest: bytes) -> TokenIdentity:
 
 
 def identify_user(user: User, application: TrustedApplication, *, scopes: Sequence[str]) -> TokenIdentity:
-    """A user who has shown a password to the API, with those of the scopes that the application may have.
+    """The identity of a user by password, with those of the scopes that the application may have.
 
     All calls of a user have one session. Raises Unauthorized or Forbidden.
     """
-    granted = " ".join(scope for scope in scopes if scope in application.scopes)
     key = hashlib.sha256(f"password {application.pk} {user.pk}".encode()).hexdigest()
     return _identity(
-        user, application, scopes=granted, session_key=key, is_service=False, expires=time.time() + _PASSWORD_SECONDS
+        user,
+        application,
+        scopes=" ".join(scopes),
+        session_key=key,
+        is_service=False,
+        expires=time.time() + _PASSWORD_SECONDS,
     )
 
 
@@ -191,7 +198,7 @@ def _identity(
     subject: TokenIdentity | None = None,
 ) -> TokenIdentity:
     check_access(user, application, is_service=is_service)
-    # Reference and exchanged tokens have a policy of their own, which was checked when the row was loaded.
+    # Reference and exchanged tokens have a separate policy, checked when the row was loaded.
     own_policy = reference_id is not None or subject is not None or is_service
     if not own_policy and not application.impersonate_as_internal_user_allowed:
         raise errors.Unauthorized(errors.TOKEN_INVALID, Message("its application may no longer act for users"))
@@ -202,7 +209,8 @@ def _identity(
         application_uri=application.application_uri,
         application_limit=application.rate_limit_per_minute,
         top_paging=settings.TOP_PAGING if application.top_paging is None else application.top_paging,
-        scopes=frozenset(scopes.split()),
+        # An administrator may have taken scopes from the application since the token was issued.
+        scopes=scopes_allowed(application, service=is_service).intersection(scopes.split()),
         session=subject.session if subject else SessionKey(session_key, str(user.pk), str(application.pk), is_service),
         is_service=is_service,
         expires=expires,

@@ -13,11 +13,11 @@ from identity.federation import views as federation
 
 app_name = "identity"
 
-#: Answers reads only.
+#: Allows only safe methods.
 _PROFILE = RedirectView.as_view(pattern_name="identity:profile", http_method_names=["get", "head", "options"])
 
 urlpatterns: list[URLPattern | URLResolver] = [
-    # The URL that discovery names for the profile site; it redirects anonymous users to the login.
+    # The URL of the profile site in the discovery document; redirects anonymous users to the login.
     path("id", _PROFILE),
     path("id/", _PROFILE),
     path("id/account/login", views.login_page, name="login"),

@@ -16,10 +16,10 @@ from identity.licences import licence_read
 from identity.models import Session
 from identity.sessions import open_count, sessions_list
 
-#: From this share of the slots on, a warning says that they run short.
+#: Share of the slots from which a warning is shown.
 NEARLY_FULL = 0.8
-#: An application that holds more than this share of the slots is named in a warning.
-MOST_SLOTS = 0.5
+#: An application with more than this share of the slots is named in a warning.
+LARGE_SHARE = 0.5
 HOURS = 24
 DAYS = 30
 _HOUR = datetime.timedelta(hours=1)
@@ -30,7 +30,7 @@ Spans = Sequence[tuple[datetime.datetime, datetime.datetime]]
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The maximum of concurrently open sessions in an interval."""
+    """The maximum number of concurrent sessions in an interval."""
 
     begin: datetime.datetime
     most: int
@@ -59,7 +59,7 @@ def usage_by_application() -> list[Holder]:
 
 
 def usage_warnings() -> list[str]:
-    """Warnings for administrators before callers are refused; a sentence each."""
+    """Warnings for administrators about a shortage of slots; a sentence each."""
     taken, slots = usage_now()
     result: list[str] = []
     if taken >= slots * NEARLY_FULL:
@@ -68,12 +68,12 @@ def usage_warnings() -> list[str]:
             % {"taken": taken, "slots": slots}
         )
     for holder in usage_by_application()[:1]:
-        if holder.sessions > max(1, slots * MOST_SLOTS):
-            said = ngettext(
+        if holder.sessions > max(1, slots * LARGE_SHARE):
+            text = ngettext(
                 "%(name)s holds %(held)s of %(slots)s slot.", "%(name)s holds %(held)s of %(slots)s slots.", slots
             ) % {"name": holder.name, "held": holder.sessions, "slots": slots}
             cure = _("Its MaxSessions bounds that; a client that takes a new token for each request holds many.")
-            result.append(f"{said} {cure}")
+            result.append(f"{text} {cure}")
     return result
 
 
@@ -96,11 +96,11 @@ def _usage(last: datetime.datetime, step: datetime.timedelta, count: int, now: d
         .values_list("opened", "closed", "expires")
     ]
     begins = [start + step * index for index in range(count)]
-    return [Usage(begin, _most_at_once(spans, begin, begin + step)) for begin in begins]
+    return [Usage(begin, _max_concurrent(spans, begin, begin + step)) for begin in begins]
 
 
 def usage_chart(usages: Sequence[Usage], slots: int, time_format: str) -> Chart:
-    """The most sessions at once in each interval, and the number of slots as a line."""
+    """The maximum concurrent sessions in each interval, and the number of slots as a line."""
     return Chart(
         _("Sessions at once; the line is the number of slots"),
         _("Time"),
@@ -112,13 +112,13 @@ def usage_chart(usages: Sequence[Usage], slots: int, time_format: str) -> Chart:
     )
 
 
-def _most_at_once(spans: Spans, begin: datetime.datetime, end: datetime.datetime) -> int:
+def _max_concurrent(spans: Spans, begin: datetime.datetime, end: datetime.datetime) -> int:
     changes: list[tuple[datetime.datetime, int]] = []
     for opened, closed in spans:
         if opened < end and closed > begin:
             changes += [(max(opened, begin), 1), (min(closed, end), -1)]
     taken = most = 0
-    # At equal times the close counts first: a freed slot can be taken again at once.
+    # At equal times the close counts first: a freed slot can be reused at once.
     for _moment, change in sorted(changes):
         taken += change
         most = max(most, taken)

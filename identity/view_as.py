@@ -1,8 +1,8 @@
-"""An administrator sees the admin as another user does, without writing, and for a while (spec 01, 1.7).
+"""Lets an administrator view the admin as another user, read-only and for a limited time (spec 01, 1.7).
 
-The view is in the administrator's browser session, and only pages of the admin look at it: everywhere else (profile,
-authorization endpoint, Domain API) the browser stays the administrator's. So nothing that belongs to the viewed user
-but the rights to see rows and fields is within its reach.
+The view is in the administrator's browser session, and only pages of the admin apply it: everywhere else (profile,
+authorization endpoint, Domain API) the browser remains the administrator's. So the view gives only the user's read
+rights, no access to the user's account.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from django.views.decorators.http import require_POST
 
 from audit.record import record
 from foundation.fields import utc_now
+from foundation.texts import utc_text
 from identity.audit_actors import actor_of, user_subject
 from identity.audit_kinds import ViewAsEnded, ViewAsStarted
 from identity.models import User
@@ -33,7 +34,7 @@ from identity.permissions import may_enter_admin
 
 logger = logging.getLogger(__name__)
 
-#: How long a view lasts.
+#: Duration of a view.
 VIEW_MINUTES = 15
 _IN_SESSION = "view_as"
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -41,7 +42,7 @@ _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The administrator of a browser sees the admin as the user, until then."""
+    """A view: the administrator, the viewed user, and the end."""
 
     administrator: User
     user: User
@@ -49,12 +50,12 @@ class View:
 
 
 def may_be_viewed(user: User) -> bool:
-    """Whether there is something to see: the admin is open to the user, who is no administrator."""
+    """Whether the user may open the admin and is no administrator."""
     return not user.is_admin and may_enter_admin(user)
 
 
 def view_start(request: HttpRequest, user: User) -> None:
-    """Start a view in this browser. Raises PermissionDenied unless an administrator asks for one of another user."""
+    """Start a view in this browser. Raises PermissionDenied unless an administrator views another user."""
     administrator = request.user
     if not isinstance(administrator, User) or not administrator.is_admin or not may_be_viewed(user):
         raise PermissionDenied
@@ -66,11 +67,11 @@ def view_start(request: HttpRequest, user: User) -> None:
     }
     _renew(request)
     logger.info("%s sees the admin as %s", administrator.login, user.login)
-    record(ViewAsStarted, by=actor_of(request), subject=user_subject(user), until=until.isoformat())
+    record(ViewAsStarted, by=actor_of(request), subject=user_subject(user), until=utc_text(until))
 
 
 def view_end(request: HttpRequest) -> User | None:
-    """End the view of this browser; returns the user who was viewed, None where there was no view."""
+    """End the view of this browser; returns the viewed user, None without a view."""
     stored = request.session.pop(_IN_SESSION, None)
     if stored is None:
         return None
@@ -83,7 +84,7 @@ def view_end(request: HttpRequest) -> User | None:
 
 
 def view_get(request: HttpRequest) -> View | None:
-    """The view of this browser; None without one, after its time, and where it could not be started any more."""
+    """The view of this browser; None without one, once it has expired, and if it could no longer be started."""
     stored: dict[str, Any] | None = request.session.get(_IN_SESSION)
     administrator = request.user
     if stored is None or not isinstance(administrator, User) or not administrator.is_admin:
@@ -96,15 +97,15 @@ def view_get(request: HttpRequest) -> View | None:
 
 
 def _renew(request: HttpRequest) -> None:
-    """Change the session's key, and the proof in forms: a page from before is no form of the other user's any more."""
+    """Change the session's key and CSRF token, so that forms of earlier pages are refused."""
     request.session.cycle_key()
     rotate_token(request)
 
 
 class ViewAsMiddleware:
-    """Gives pages of the admin the viewed user, and refuses everything that writes.
+    """Sets the viewed user on pages of the admin, and refuses writes.
 
-    A view that is over ends with a redirect, whatever was asked for, so that nobody takes the next page for one of it.
+    The first request after the end of a view is redirected, so that its page is not taken for the viewed user's.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
@@ -114,7 +115,7 @@ class ViewAsMiddleware:
         return self.get_response(request)
 
     def process_view(self, request: HttpRequest, *_view: Any) -> HttpResponse | None:
-        """None where the view goes on as it is."""
+        """None to continue with the view function."""
         match = request.resolver_match
         if match is None or "admin" not in match.namespaces or _IN_SESSION not in request.session:
             return None

@@ -10,7 +10,6 @@ from django.contrib.auth import update_session_auth_hash
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.utils import translation
 from django.utils.translation import gettext as _
 
 from foundation import errors
@@ -27,12 +26,13 @@ from identity.factors.passkeys import assertion_begin, relying_party_id
 from identity.federation.logout import upstream_sign_out
 from identity.forms import LoginForm, PasswordForm, ReferenceTokenForm
 from identity.grants import grants_list
-from identity.languages import ui_language
+from identity.languages import in_ui_language
 from identity.limited_pages import limited_page, limited_text
-from identity.login_target import destination_of, safe_next
+from identity.login_target import application_name_of, safe_next
 from identity.mailed_links import mail_is_configured
 from identity.models import IdentityProvider, ReferenceToken, User
 from identity.oauth import logout
+from identity.oauth.sign_in import sign_in_stored
 from identity.password_checks import password_authenticate
 from identity.passwords import password_set
 from identity.permissions import may_enter_admin
@@ -52,29 +52,15 @@ def login_page(request: HttpRequest) -> HttpResponse:
     """The login form. `next` leads to this instance only; `login_hint` fills the login in, `ui_locales` chooses the
     language.
     """
-    target = safe_next(request)
-    with translation.override(ui_language(request.GET.get("ui_locales", ""))):
-        form = LoginForm(request.POST or None, initial={"login": request.GET.get("login_hint", "")[:64]})
-        if request.method == "POST" and form.is_valid():
-            try:
-                user = password_authenticate(request, form.cleaned_data["login"], form.cleaned_data["password"])
-            except errors.TooManyRequests as limited:
-                form.add_error(None, limited_text(limited))
-                return _login_form(request, form, target, limited)
-            if user is not None:
-                return password_accepted(request, user, target)
-            # One text for all causes, so that it does not reveal which logins exist.
-            form.add_error(None, _("The login or the password is wrong."))
-        return _login_form(request, form, target)
+    return in_ui_language(request.GET.get("ui_locales", ""), lambda: _login(request, safe_next(request)))
 
 
 @form_page
 def logout_page(request: HttpRequest) -> HttpResponse:
     """GET shows a form, POST signs out everywhere."""
-    if request.method == "GET" and request.user.is_authenticated:
-        upstream = upstream_sign_out(request)
+    if request.method == "GET" and sign_in_stored(request) is not None:
         response = render(request, "identity/logout.html", {"action": request.path, "fields": [], "proof": ""})
-        response.form_action = upstream.endpoint if upstream else None  # type: ignore[attr-defined]
+        response.form_leads_away = upstream_sign_out(request) is not None  # type: ignore[attr-defined]
         return response
     return logout.sign_out_everywhere(request)
 
@@ -143,29 +129,43 @@ def token_revoke(request: HttpRequest, token_id: str) -> HttpResponse:
     return redirect("identity:profile")
 
 
+def _login(request: HttpRequest, target: str) -> HttpResponse:
+    form = LoginForm(request.POST or None, initial={"login": request.GET.get("login_hint", "")[:64]})
+    if request.method == "POST" and form.is_valid():
+        try:
+            user = password_authenticate(request, form.cleaned_data["login"], form.cleaned_data["password"])
+        except errors.TooManyRequests as limited:
+            form.add_error(None, limited_text(limited))
+            return _login_form(request, form, target, limited)
+        if user is not None:
+            return password_accepted(request, user, target)
+        # One text for all causes, so that it does not reveal which logins exist.
+        form.add_error(None, _("The login or the password is wrong."))
+    return _login_form(request, form, target)
+
+
 def _login_form(
     request: HttpRequest, form: LoginForm, target: str, limited: errors.TooManyRequests | None = None
 ) -> HttpResponse:
-    destination = destination_of(target)
+    application_name = application_name_of(target)
     hint = {name: value for name, value in request.GET.items() if name == "login_hint" and value}
     context = {
         "form": form,
         "next": target,
-        "application_name": destination.name if destination else "",
+        "application_name": application_name,
         "reset_offered": mail_is_configured(),
         "providers": IdentityProvider.objects.filter(is_active=True),
         "provider_query": urlencode({**({"next": target} if target else {}), **hint}),
-        "stranger": _stranger_to_admin(request, target),
+        "stranger": _user_without_admin_access(request, target),
         "ceremony": assertion_begin(request) if relying_party_id(request) else None,
     }
     response = limited_page(request, "identity/login.html", context, limited)
-    # The login's redirects end there.
-    response.form_action = destination.redirect_uri if destination else None  # type: ignore[attr-defined]
+    response.form_leads_away = bool(application_name)  # type: ignore[attr-defined]
     return response
 
 
-def _stranger_to_admin(request: HttpRequest, target: str) -> User | None:
-    """The signed-in user without admin access, whom the admin site has redirected here."""
+def _user_without_admin_access(request: HttpRequest, target: str) -> User | None:
+    """The signed-in user without admin access whom the admin site has redirected here, or None."""
     user = request.user
     sent = target.startswith(reverse("admin:index"))
     return user if sent and isinstance(user, User) and not may_enter_admin(user) else None

@@ -47,14 +47,14 @@ class JobAdmin(PostActions, AuthoredAdmin):
         css = {"all": ("scripts/scripts.css", "jobs/jobs.css")}
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """The settings have inputs by type."""
+        """Replaces the field of the settings by inputs by type."""
         if db_field.name == "job_configurations":
             kwargs["widget"] = SettingsInput(admin_context(request))
         return super().formfield_for_dbfield(db_field, request, **kwargs)
 
     @admin.display(description=_("Schedule"), ordering="schedule")
     def shown_schedule(self, job: Job) -> str:
-        """The schedule; a cron expression as it is."""
+        """The schedule; a cron expression unchanged."""
         return job.cron_expression or job.schedule
 
     @admin.display(description=_("Next due"), empty_value="–")
@@ -86,7 +86,7 @@ class JobAdmin(PostActions, AuthoredAdmin):
         return super().render_change_form(request, context, *args, **kwargs)
 
     def do_run_now(self, request: HttpRequest, job: Job) -> None:
-        """Ask for a run and return to the page."""
+        """Request a run and return to the page."""
         run_request(job, request.user.get_username(), database_now())
         messages.success(request, gettext("A worker runs the job now. Reload this page to see what became of it."))
 
@@ -128,7 +128,7 @@ class JobRunAdmin(HistoryAdmin):
 
     @admin.display(description=_("Duration"), ordering="duration_ms")
     def duration(self, run: JobRun) -> str:
-        """The time of work, that of attempts whose worker died left out."""
+        """The working time, without attempts whose worker died."""
         return f"{number_format(run.duration_ms / 1000, 1)} s"
 
     @admin.display(description=_("Message"), empty_value="–")
@@ -148,7 +148,7 @@ class JobRunAdmin(HistoryAdmin):
         return super().render_change_form(request, context, *args, **kwargs)
 
     def output_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """The document that a run made, as a file."""
+        """The output of a run, as a file."""
         run = JobRun.objects.filter(pk=object_id).first()
         if not self.has_view_permission(request, run):
             raise PermissionDenied

@@ -18,9 +18,9 @@ def author_of(job_id: str) -> Authority:
 
 
 def context_for(author: Authority, job: str, *, administrators_only: bool) -> CallContext:
-    """The context of a run: the author's present rights, without a session. CLIENT… events do not fire (spec 05, 5.1).
+    """The context of a run: the author's current rights, without a session. CLIENT… events do not fire (spec 05, 5.1).
 
-    Raises Refused(JOB_LACKS_AUTHORITY) if the author may no longer sign in, or is no administrator where the job's
+    Raises Refused(JOB_LACKS_AUTHORITY) if the author may no longer sign in, or is no administrator although the job's
     type requires one.
     """
     if author != PLATFORM and not User.objects.filter(pk=author, active=True).exists():

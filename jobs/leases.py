@@ -1,8 +1,8 @@
-"""Leases of runs, in the database: who may work on a run (spec 10.4).
+"""Leases of runs, in the database (spec 10.4).
 
 A lease is one conditional update, Waiting → Running, with a token. The worker renews it while it works; when the worker
-dies the lease expires, and the next worker takes the same run over and goes on from its progress. The unique
-constraints of jobs.models.JobRun refuse a second running run of a job, and of the night.
+dies the lease expires, and the next worker takes the run over and continues from its progress. The unique constraints
+of jobs.models.JobRun refuse a second running run of a job, and of the night.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from jobs.schedules import night_of
 
 logger = logging.getLogger("platform.jobs")
 
-#: With this many open sessions an instance is busy: night runs of jobs with RunOnIdle wait.
+#: Number of open sessions from which an instance is busy: night runs of jobs with RunOnIdle wait.
 BUSY_SESSIONS = 5
 
 
@@ -38,10 +38,10 @@ def node_name() -> str:
     return f"{socket.gethostname()}:{os.getppid()}"[:128]
 
 
-def run_lease(now: datetime, *, seconds: float, at_once: int) -> JobRun | None:
-    """Take the next run that is due, or one whose worker died; None if there is none.
+def run_lease(now: datetime, *, seconds: float, max_running: int) -> JobRun | None:
+    """Lease the next run that is due, or one whose worker died; None if there is none.
 
-    at_once: most running runs of this node; its other workers stay free to deliver webhooks.
+    max_running: maximum of running runs of this node; its other workers stay free to deliver webhooks.
     """
     due = Q(state=WAITING, due__lte=now) | Q(state=RUNNING, lease_until__lt=now)
     if not JobRun.objects.filter(due).exists():
@@ -49,7 +49,7 @@ def run_lease(now: datetime, *, seconds: float, at_once: int) -> JobRun | None:
     with write_transaction():
         node = node_name()
         under_way = JobRun.objects.filter(state=RUNNING, node=node, lease_until__gte=now)
-        if under_way.count() >= at_once:
+        if under_way.count() >= max_running:
             return None
         for run in JobRun.objects.filter(due).order_by("due", "job_name", "id"):
             if run.state == WAITING and run.trigger == NIGHT and not _may_run_tonight(run, now):
@@ -67,7 +67,7 @@ def _may_run_tonight(run: JobRun, now: datetime) -> bool:
 
 
 def _take(run: JobRun, now: datetime, seconds: float, node: str) -> bool:
-    """Whether this worker has the lease now. On PostgreSQL another worker may be faster."""
+    """Take the lease; False if another worker has it, which may happen on PostgreSQL."""
     same = JobRun.objects.filter(pk=run.pk, state=run.state, lease_token=run.lease_token)
     values = {
         "state": RUNNING,
@@ -88,13 +88,13 @@ def _take(run: JobRun, now: datetime, seconds: float, node: str) -> bool:
 
 
 @contextmanager
-def renewed(run: JobRun, clock: Clock, *, seconds: float, most: float) -> Iterator[None]:
-    """Renew the lease in a thread while the block runs, for at most `most` seconds: a worker that hangs loses it."""
+def renewed(run: JobRun, clock: Clock, *, seconds: float, max_seconds: float) -> Iterator[None]:
+    """Renew the lease in a thread while the block runs, for at most `max_seconds`: a worker that hangs loses it."""
     ended = threading.Event()
 
     def renew() -> None:
         try:
-            for _ in range(int(most / (seconds / 3))):
+            for _ in range(int(max_seconds / (seconds / 3))):
                 if ended.wait(seconds / 3):
                     return
                 try:
@@ -115,6 +115,6 @@ def renewed(run: JobRun, clock: Clock, *, seconds: float, most: float) -> Iterat
         thread.join(seconds)
 
 
-def runs_at_once() -> int:
-    """The most runs of one node at a time: one fewer than its task cluster has workers."""
+def max_running_per_node() -> int:
+    """The maximum of running runs of a node: one fewer than its task cluster has workers."""
     return max(1, int(settings.Q_CLUSTER.get("workers", 2)) - 1)

@@ -1,4 +1,4 @@
-"""Tables of jobs besides the jobs themselves, which are entities (Systems.Config.Jobs)."""
+"""Tables of job states and runs; jobs themselves are entities (Systems.Config.Jobs)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from foundation.guids import new_guid
 #: States of a run. Open runs are Waiting or Running; the others are final.
 WAITING, RUNNING = "Waiting", "Running"
 SUCCEEDED, FAILED, TIME_LIMIT, SKIPPED = "Succeeded", "Failed", "TimeLimit", "Skipped"
-#: What made a run due.
+#: Triggers of a run.
 CRON, NIGHT, MANUAL = "Cron", "Night", "Manual"
 
 
 class JobState(models.Model):
-    """What the platform knows about a job, in a table that no caller can write.
+    """The platform's data about a job, in a table that no caller can write.
 
     author           the authority that saved the job last (domain.dataset.checks.authors)
-    scheduled_from   due times after this one count: when the schedule was saved last
+    scheduled_from   time of the last change of the schedule; only later due times count
     """
 
     job_id = GuidField(primary_key=True)
@@ -37,15 +37,15 @@ class JobState(models.Model):
 class JobRun(models.Model):
     """One run of a job for one due time; kept after the job is deleted.
 
-    Three unique constraints make the promises of spec 10.4 hold on any number of nodes: one row for a job's due time,
-    one running row of a job, and one running row of the night's sequence.
+    Three unique constraints guarantee spec 10.4 on any number of nodes: one row for a job's due time, one running row
+    of a job, and one running row of the night's sequence.
 
-    due           when it is due; for a run that was started by hand the time of the request
-    started       the first attempt; duration_ms is the time of work of all attempts
-    attempts      how often a worker took it: more than once after a worker died or stopped
+    due           due time; for a run that was started manually the time of the request
+    started       time of the first attempt; duration_ms is the working time of all attempts
+    attempts      number of attempts: more than one after a worker died or stopped
     lost          workers that died since the run last recorded progress
-    progress      what a further attempt, or the next run after the time limit, goes on from
-    console       what the run logged; output is a document that it made, output_name its file name
+    progress      from which a further attempt, or the next run after the time limit, continues
+    console       log of the run; output is a document that it produced, output_name its file name
     lease_token   of the worker that runs it; another may take it after lease_until
     """
 

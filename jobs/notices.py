@@ -1,4 +1,4 @@
-"""Tells administrators that a job failed: Systems.Core.Notifications (spec 10.4)."""
+"""Notifies administrators of failed jobs: Systems.Core.Notifications (spec 10.4)."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class GetRuns(Operation):
     description = "Lists the latest runs of the job: state, times, message and console."
 
     def run(self, call: OperationCall) -> Result:
-        """Objects as RunNow returns one."""
+        """The runs, in the form of RunNow's result."""
         return Result([shown(run) for run in JobRun.objects.filter(job_id=call.bound.id)[:_LATEST]])
 
 

@@ -1,4 +1,4 @@
-"""Makes the runs that are due: one row for a job's due time (spec 10.4).
+"""Creates due runs: one row for a job's due time (spec 10.4).
 
 Every worker of every node does this; the unique constraint lets one of them succeed. If several due times of a job have
 passed while no worker ran, only the latest one gets a run.
@@ -16,12 +16,12 @@ from foundation import errors
 from jobs.models import CRON, MANUAL, NIGHT, RUNNING, SKIPPED, WAITING, JobRun, JobState
 from jobs.schedules import latest_cron, night_end, night_of
 
-#: Waiting runs of a job whose runs take longer than the time between them; further due times are skipped.
+#: Maximum waiting runs of a job whose runs take longer than its interval; further due times are skipped.
 MAX_WAITING = 10
 
 
 def runs_plan(now: datetime) -> int:
-    """Make the runs that are due by now and skip those whose night is over; returns the number of new ones."""
+    """Create the due runs and skip those whose night is over; returns the number of new ones."""
     _skip_past_nights(now)
     jobs = list(Job._default_manager.filter(is_active=True).exclude(schedule="None"))
     if not jobs:
@@ -55,7 +55,7 @@ def _plan(job: Job, state: JobState | None, last: datetime | None, now: datetime
 
 
 def run_request(job: Job, login: str, now: datetime) -> JobRun:
-    """A run that a user asks for. Raises Refused(JOB_RUNNING) while one runs, or another request waits."""
+    """Create a run at a user's request. Raises Refused(JOB_RUNNING) while one runs, or another request waits."""
     open_runs = JobRun.objects.filter(job_id=job.pk)
     if open_runs.filter(state=RUNNING).exists() or open_runs.filter(state=WAITING, trigger=MANUAL).exists():
         raise errors.Refused(errors.JOB_RUNNING, job.name)
@@ -69,7 +69,7 @@ def _insert(job: Job, due: datetime, **values: str) -> JobRun | None:
     try:
         with transaction.atomic():
             return JobRun.objects.create(job_id=job.pk, job_name=job.name, job_type=job.job_type, due=due, **values)
-    except IntegrityError:  # another worker was faster
+    except IntegrityError:  # another worker has created it
         return None
 
 
@@ -82,10 +82,10 @@ def _skip_past_nights(now: datetime) -> None:
 
 
 def runs_overdue(now: datetime) -> int:
-    """Runs that no worker has taken for ten minutes; those of the night wait for their turn."""
-    late = now - timedelta(minutes=10)
-    waiting = JobRun.objects.filter(state=WAITING, due__lt=late).exclude(trigger=NIGHT)
-    return waiting.count() + JobRun.objects.filter(state=RUNNING, lease_until__lt=late).count()
+    """Number of runs that no worker has taken for ten minutes, without night runs, which run one after another."""
+    deadline = now - timedelta(minutes=10)
+    waiting = JobRun.objects.filter(state=WAITING, due__lt=deadline).exclude(trigger=NIGHT)
+    return waiting.count() + JobRun.objects.filter(state=RUNNING, lease_until__lt=deadline).count()
 
 
 def runs_prune(now: datetime, days: int) -> int:

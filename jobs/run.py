@@ -1,8 +1,7 @@
-"""One attempt of a run: what a job type sees of it, and how its progress is stored.
+"""One attempt of a run: the interface for job types, and the storage of progress.
 
-Progress is written in the database transaction of the work that it tells about, and only while the worker has the
-lease: a worker that was taken for dead commits nothing any more. So work that a run's commits do is done exactly once,
-however many workers die.
+Progress is written in the database transaction of the work, and only while the worker has the lease: a worker that has
+lost its lease cannot commit. So the work of a run's commits is done exactly once, however many workers die.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from foundation.cluster import cluster_is_stopping
 from identity.context import CallContext
 from jobs.models import RUNNING, JobRun
 
-#: A run's console keeps its beginning and its end.
+#: Maximum characters of a console; its middle is cut out.
 MAX_CONSOLE = 200_000
 
 
@@ -27,20 +26,20 @@ class LeaseLost(Exception):
 
 
 class TimeLimit(Exception):
-    """The time limit is reached; the next run goes on from the progress."""
+    """The time limit is reached; the next run continues from the progress."""
 
 
 class Stopping(Exception):
-    """The worker stops; another one goes on at once."""
+    """The worker stops; another one continues at once."""
 
 
 @dataclass
 class Run:
     """An attempt.
 
-    seconds    of the attempt: the job's limit, or the rest of the night
+    seconds    time limit: the job's, or the rest of the night
     progress   of earlier attempts; `record` stores it
-    output     (file name, text) of a document that the run made
+    output     (file name, text) of a document that the run produced
     """
 
     row: JobRun
@@ -57,7 +56,7 @@ class Run:
         self.row.console = clipped(self.row.console + line)
 
     def check_time(self) -> None:
-        """Between two pieces of work. Raises TimeLimit, or Stopping."""
+        """Raise TimeLimit or Stopping if the attempt must end; called between two units of work."""
         if time.monotonic() - self.began >= self.seconds:
             raise TimeLimit
         if self.is_stopping():
@@ -79,7 +78,7 @@ class Run:
 
     @property
     def elapsed_ms(self) -> float:
-        """Time of work, that of earlier attempts included."""
+        """Working time, including earlier attempts."""
         return self.row.duration_ms + (time.monotonic() - self.began) * 1000
 
 

@@ -1,8 +1,8 @@
 """Due times of jobs in the instance's time zone (spec 10.4).
 
-A cron expression with a fixed hour that the change to summer time leaves out is due once, when the missing hour would
-have begun; in the hour that the change to winter time repeats it is due once, in the first one. An expression with `*`
-or a step as minute or hour goes by elapsed time, as in Debian's cron: `0 * * * *` is due every hour that passes.
+A cron expression with a fixed hour that the change to summer time skips is due once, when the missing hour would have
+begun; in the hour that the change to winter time repeats it is due once, in the first one. An expression with `*` or a
+step as minute or hour follows elapsed time, as in Debian's cron: `0 * * * *` is due every hour.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def time_zone() -> ZoneInfo:
 
 
 def check_cron(expression: str) -> None:
-    """Raise ValueError with a Message for an expression that is none, or that is never due."""
+    """Raise ValueError with a Message for an invalid expression, or one that is never due."""
     if len(expression.split()) != 5:
         raise ValueError(
             Message("a cron expression has five fields: minute, hour, day of the month, month, day of the week")
@@ -45,7 +45,7 @@ def next_cron(expression: str, after: datetime) -> datetime:
 
 def latest_cron(expression: str, since: datetime, now: datetime) -> datetime | None:
     """The last due time after `since` and not after `now`; None if there is none."""
-    # An hour ahead: in the hour that a change of the clock repeats, fixed times are those of the first one.
+    # An hour ahead: in a repeated hour of a clock change, fixed times are those of the first one.
     moment = (now + timedelta(hours=1, seconds=1)).astimezone(time_zone())
     for found in CronSim(expression, moment, reverse=True):
         due = found.astimezone(UTC)
@@ -55,7 +55,7 @@ def latest_cron(expression: str, since: datetime, now: datetime) -> datetime | N
 
 
 def night_of(now: datetime) -> datetime | None:
-    """When the present night began, its due time; None by day."""
+    """The beginning of the current night, which is its due time; None by day."""
     local = now.astimezone(time_zone())
     if NIGHT_ENDS <= local.time() < NIGHT_BEGINS:
         return None
@@ -64,12 +64,12 @@ def night_of(now: datetime) -> datetime | None:
 
 
 def night_end(due: datetime) -> datetime:
-    """When the night that began at `due` ends."""
+    """The end of the night that began at `due`."""
     return _moment(due.astimezone(time_zone()).date() + timedelta(days=1), NIGHT_ENDS)
 
 
 def next_night(now: datetime) -> datetime:
-    """When the next night begins."""
+    """The beginning of the next night."""
     local = now.astimezone(time_zone())
     return _moment(local.date() + timedelta(days=local.time() >= NIGHT_BEGINS), NIGHT_BEGINS)
 

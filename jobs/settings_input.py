@@ -1,4 +1,4 @@
-"""Input of JobConfigurations in the admin: a group of inputs for each job type, made from its declared settings."""
+"""Input of JobConfigurations in the admin: a group of inputs for each job type, generated from its settings."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from jobs.types.base import JobType, Setting, job_types
 
 
 class SettingsInput(forms.Widget):
-    """The settings of every type; those of the type that is chosen in `type_field` are the value, as JSON.
+    """Inputs for the settings of every type; the value is the JSON of those of the type chosen in `type_field`.
 
-    settings.js shows the group of the chosen type. Values are not checked here: saving the job does.
+    settings.js shows the group of the chosen type. Values are checked when the job is saved, not here.
     """
 
     template_name = "jobs/settings.html"
@@ -36,6 +36,13 @@ class SettingsInput(forms.Widget):
     def __init__(self, context: CallContext) -> None:
         super().__init__()
         self._context = context
+        self._refused: frozenset[str] = frozenset()
+
+    def refuse(self, setting: str, message: str) -> str:
+        """Mark the inputs of a setting; returns the message with their label."""
+        self._refused |= {setting}
+        labels = (each.label for job_type in job_types for each in job_type.settings if each.name == setting)
+        return f"{gettext(next(labels, setting))}: {message}"
 
     def id_for_label(self, id_: str) -> str:
         """None: the label names a group of inputs."""
@@ -56,12 +63,13 @@ class SettingsInput(forms.Widget):
             key = _key(name, job_type, setting)
             value = given.get(setting.name, setting.default)
             widget = _widget(setting, value, self._context)
-            # Of several boxes each has a label of its own.
+            # Checkboxes of a list have a label each.
             target = "" if setting.type is list and setting.choices else f"id_{key}"
-            yield gettext(setting.label), target, widget.render(key, _shown(setting, value), {"id": f"id_{key}"})
+            attributes = {"id": f"id_{key}"} | ({"aria-invalid": "true"} if setting.name in self._refused else {})
+            yield gettext(setting.label), target, widget.render(key, _shown(setting, value), attributes)
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> str:
-        """JobConfigurations of the chosen type; what is left empty is left out."""
+        """JobConfigurations of the chosen type, without empty inputs."""
         job_type = job_types.get(data.get(self.type_field) or "")
         if job_type is None:
             return ""
@@ -70,7 +78,7 @@ class SettingsInput(forms.Widget):
         return orjson.dumps(values).decode() if values else ""
 
     def value_omitted_from_data(self, data: Any, files: Any, name: str) -> bool:
-        """Never: no box may be ticked."""
+        """False: browsers omit unchecked checkboxes."""
         return False
 
 
@@ -79,7 +87,7 @@ def _key(name: str, job_type: JobType, setting: Setting) -> str:
 
 
 def _members(text: Any) -> Mapping[str, Any]:
-    """The stored members; none of a text that is no JSON object."""
+    """The stored members; empty for a text that is no JSON object."""
     try:
         value = orjson.loads(text or "{}")
     except orjson.JSONDecodeError:
@@ -118,7 +126,7 @@ def _shown(setting: Setting, value: Any) -> Any:
 
 
 def _entered(setting: Setting, data: Any, key: str) -> Any:
-    """The value of an input. A text that is none of the type stays a text, which saving refuses."""
+    """The value of an input. A text that the type cannot parse stays a text, which saving refuses."""
     if setting.type is bool:
         return key in data
     if setting.type is list:

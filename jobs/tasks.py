@@ -11,13 +11,13 @@ from foundation.pruning import scheduled_pruning
 from jobs.planning import runs_prune
 from jobs.worker import MARGIN_SECONDS, RUN_SECONDS, Worker
 
-#: A task takes the time in which further runs begin, and one run.
+#: Timeout of a task: the time in which further runs begin, and one run.
 TASK_SECONDS = int(RUN_SECONDS + 2 * MARGIN_SECONDS)
 
 
 @every(lambda: float(settings.JOBS_TICK_SECONDS), timeout_seconds=TASK_SECONDS)
 def work() -> None:
-    """Make the runs that are due, and execute what no other worker executes."""
+    """Create the due runs, and execute those that no other worker executes."""
     Worker().work()
 
 

@@ -17,7 +17,7 @@ from foundation.messages import TranslatableMessage as Message
 from foundation.texts import storable
 from identity.context import system_context
 from jobs.authors import author_of, context_for
-from jobs.leases import renewed, run_lease, runs_at_once
+from jobs.leases import max_running_per_node, renewed, run_lease
 from jobs.models import FAILED, NIGHT, RUNNING, SUCCEEDED, TIME_LIMIT, WAITING, JobRun
 from jobs.notices import failure_dataset
 from jobs.planning import runs_plan
@@ -29,7 +29,7 @@ logger = logging.getLogger("platform.jobs")
 
 #: Limit of one run (spec 10.4).
 RUN_SECONDS = 300.0
-#: A worker that is silent for this time has died.
+#: A worker that does not renew its lease for this time counts as dead.
 LEASE_SECONDS = 30.0
 #: A worker that hangs loses its lease this long after the time limit.
 MARGIN_SECONDS = 30.0
@@ -41,23 +41,23 @@ MAX_LOST = 10
 class Worker:
     """The work of one worker process.
 
-    seconds  no further run begins after this time
-    at_once  most running runs of this node
+    seconds      no further run begins after this time
+    max_running  maximum of running runs of this node
     """
 
     clock: Clock = database_now
     lease_seconds: float = LEASE_SECONDS
     run_seconds: float = RUN_SECONDS
     seconds: float = 30.0
-    at_once: int = field(default_factory=runs_at_once)
+    max_running: int = field(default_factory=max_running_per_node)
 
     def work(self) -> int:
-        """Plan what is due, then execute runs until none is left or the time is up; returns how many."""
+        """Create due runs, then execute runs until none is left or the time is up; returns their number."""
         end = time.monotonic() + self.seconds
         runs_plan(self.clock())
         done = 0
         while time.monotonic() < end:
-            row = run_lease(self.clock(), seconds=self.lease_seconds, at_once=self.at_once)
+            row = run_lease(self.clock(), seconds=self.lease_seconds, max_running=self.max_running)
             if row is None:
                 break
             self.execute(row)
@@ -65,12 +65,12 @@ class Worker:
         return done
 
     def execute(self, row: JobRun) -> None:
-        """Execute one leased run and record its outcome. A lost lease is not an error: another worker goes on."""
+        """Execute one leased run and record its outcome. A lost lease is not an error: another worker continues."""
         run = Run(row, system_context(), self._seconds_of(row), carried_over(row))
         try:
             with (
-                translation.override("en"),  # what is stored is read by people of all languages
-                renewed(row, self.clock, seconds=self.lease_seconds, most=self.run_seconds + MARGIN_SECONDS),
+                translation.override("en"),  # readers of all languages see the stored texts
+                renewed(row, self.clock, seconds=self.lease_seconds, max_seconds=self.run_seconds + MARGIN_SECONDS),
             ):
                 self._execute(run)
         except LeaseLost:
@@ -107,7 +107,7 @@ class Worker:
         run.store(**self._outcome(run, state, message))
 
     def _fail(self, run: Run, message: str) -> None:
-        """The outcome and the notifications of administrators, in one commit."""
+        """Store the outcome and the notifications of administrators in one commit."""
         dataset = failure_dataset(run.row, message)
         dataset.defer_write(("job run", run.row.pk), lambda: run.store(**self._outcome(run, FAILED, message)))
         dataset.commit()
@@ -144,7 +144,7 @@ def _do(run: Run) -> str:
 
 
 def carried_over(row: JobRun) -> dict[str, Any]:
-    """The progress to go on from: the run's own, else that of the job's last run if its time was up."""
+    """The progress to continue from: the run's own, else that of the job's last run if it reached its time limit."""
     if row.progress:
         return dict(row.progress)
     last = JobRun.objects.filter(job_id=row.job_id, due__lt=row.due).exclude(state__in=(WAITING, RUNNING)).first()

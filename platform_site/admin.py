@@ -1,7 +1,7 @@
-"""Admin pages of the tables that belong to libraries.
+"""Admin pages of the tables of libraries.
 
-Django Q's own pages let a user who may edit a schedule name any function of the process with its arguments, and so run
-code on the server. Administrators of business data are not operators: the pages here are read-only.
+On Django Q's own pages a user who may edit a schedule can name any function with arguments, and so run code on the
+server. Administrators of business data are not operators, so the pages here are read-only.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class FailedTaskAdmin(TaskAdmin):
 
 @admin.register(Schedule)
 class ScheduleAdmin(TaskAdmin):
-    """What the cluster runs at which times."""
+    """The schedules of the task cluster."""
 
     fields = list_display = ("name", "func", "schedule_type", "minutes", "next_run")
 
 
 class QueuedTaskAdmin(TaskAdmin):
-    """Tasks that wait, and those that a worker has taken: they are locked into the future."""
+    """Waiting tasks, and tasks that a worker has taken, whose lock ends in the future."""
 
     list_display = ("task_name", "function", "lock")
     fields = ("task_name", "function", "lock")
@@ -54,10 +54,10 @@ class QueuedTaskAdmin(TaskAdmin):
 
     @admin.display(description=_("Function"))
     def function(self, task: OrmQ) -> str:
-        """What it calls."""
+        """The function that the task calls."""
         return str(task.func())
 
 
-# With Redis the queue is no table; /tools/resource-monitor has its length.
+# With Redis the queue is not a table; /tools/resource-monitor shows its length.
 if "orm" in settings.Q_CLUSTER:
     admin.site.register(OrmQ, QueuedTaskAdmin)

@@ -13,7 +13,7 @@ class Choices(AutocompleteJsonView):
     """The view of a chooser's entries."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        """As Django's; in the texts, references to rows that the user may not see are null."""
+        """As Django's; sets references to hidden rows to null in the texts."""
         context: dict[str, Any] = super().get_context_data(**kwargs)
         context["object_list"] = with_visible_references(self.request, list(context["object_list"]), ())
         return context

@@ -1,4 +1,4 @@
-"""The admin's search (Ctrl-K): requests by id, pages by name, and entities, as far as the user may read them."""
+"""The admin's search (Ctrl-K): requests by id, pages by name, and entities, all as the user's rights permit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from platform_site.admin_site import PlatformAdminSite
 from platform_site.models import RecordedRequest
 from platform_site.request_inspector import detail_path, requests_by_id
 
-#: Repositories whose entities people look for by number or name, in the order of the answer.
+#: Repositories whose entities are searched by number or name, in the order of the results.
 SEARCHED = (
     "Crm.Sales.SalesOrders",
     "Crm.Sales.Customers",
@@ -37,16 +37,16 @@ SEARCHED = (
     "Systems.Security.Users",
 )
 _MOST_PAGES, _MOST_ENTITIES = 10, 5
-#: Of the ids that callers may choose those that are no words.
+#: Request ids that callers may choose, except short ones, which may be words.
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
-#: Shorter texts find pages alone.
+#: Minimum characters of a search for entities; shorter texts find only pages.
 _SHORTEST = 2
-#: No further repository is asked once the answer has taken as long; the answer says which.
+#: After this time no further repository is searched; the results name those left out.
 _LONGEST_SECONDS = 1.0
 
 
 def found_page(request: HttpRequest) -> HttpResponse:
-    """What the command palette shows for `s`."""
+    """The results of the command palette for the query parameter `s`."""
     started = time.monotonic()
     term = request.GET.get("s", "").strip()
     pages = islice(_pages(request, term), _MOST_PAGES)
@@ -66,7 +66,7 @@ def _requests(request: HttpRequest, term: str) -> Iterator[SearchResult]:
 
 
 def _pages(request: HttpRequest, term: str) -> Iterator[SearchResult]:
-    """Every page that the user has: those of the navigation first, then the lists of owned entities."""
+    """The user's pages with all words in their names: those of the navigation first, then lists of owned entities."""
     words = term.casefold().split()
     for name, where, address in _all_pages(request):
         if all(word in name.casefold() for word in words):
@@ -74,7 +74,7 @@ def _pages(request: HttpRequest, term: str) -> Iterator[SearchResult]:
 
 
 def _all_pages(request: HttpRequest) -> Iterator[tuple[str, str, str]]:
-    """(name, section or owner, address)."""
+    """(name, section or owner, URL) of every page of the user."""
     for section in admin.site.get_app_list(request):
         for model in section["models"]:
             if model["admin_url"]:
@@ -84,7 +84,7 @@ def _all_pages(request: HttpRequest) -> Iterator[tuple[str, str, str]]:
 
 
 def _entities(request: HttpRequest, term: str, started: float, left_out: list[str]) -> Iterator[SearchResult]:
-    """Entities of the repositories that the user may read; the names of those for which no time is left."""
+    """Entities of the repositories that the user may read. Adds to `left_out` those for which no time is left."""
     for name in SEARCHED if len(term) >= _SHORTEST else ():
         repository = repositories[name]
         model: type[Model] = repository.model

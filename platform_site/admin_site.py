@@ -57,11 +57,11 @@ _BY_APP = {
 
 @dataclass(frozen=True, slots=True)
 class SitePage:
-    """A page that is no list of a model. Its address is `admin/<name>/`, the name of its URL `admin:<name>`.
+    """A page that is not the list of a model. Its URL is `admin/<name>/`, named `admin:<name>`.
 
-    section  of SECTIONS, where the navigation lists it
-    view     gets the request and the values that every page has (title, navigation, breadcrumbs)
-    may      whether the user has the page
+    section  the section of the navigation, of SECTIONS
+    view     called with the request and the context that every page has (title, navigation, breadcrumbs)
+    may      whether the user may see the page
     """
 
     name: str
@@ -72,21 +72,21 @@ class SitePage:
 
     @property
     def url(self) -> str:
-        """Its address."""
+        """Its URL."""
         return reverse(f"admin:{self.name}")
 
 
 class PlatformAdminSite(AdminSite):
-    """The admin site of an instance, in the look of django-unfold.
+    """The admin site of an instance, with the theme django-unfold.
 
-    PlatformAdminConfig.ready sets these, since this module is imported before the admin modules of the apps:
+    load_admin_pages sets these, since this module is imported before the admin modules of the apps:
 
-    sections    makes the sections of cards of the home page
+    sections    returns the sections of cards of the home page
     chooser     the view of a chooser's entries
-    extensions  makes the links to applications on the home page (Systems.Core.Extensions)
+    extensions  returns the links to applications on the home page (Systems.Core.Extensions)
     finder      the view of the search over pages and entities
     tile        the view of one saved query as a card of the home page
-    pages       the pages that are no lists of models
+    pages       the pages that are not lists of models
     """
 
     sections: ClassVar[Callable[[HttpRequest], list[Any]]]
@@ -99,7 +99,7 @@ class PlatformAdminSite(AdminSite):
     index_template = "site/admin_home.html"
 
     def has_permission(self, request: HttpRequest) -> bool:
-        """Whether the user may enter the admin site at all (spec 01, 1.7)."""
+        """Whether the user may use the admin site at all (spec 01, 1.7)."""
         return isinstance(request.user, User) and may_enter_admin(request.user)
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
@@ -109,7 +109,7 @@ class PlatformAdminSite(AdminSite):
         return super().index(request, {**context, **(extra_context or {})})
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
-        """As unfold's; the sections are the navigation."""
+        """As Unfold's, with the sections as navigation."""
         context: dict[str, Any] = super().each_context(request)
         brand = brand_get()
         context |= {"site_title": brand.name, "site_header": brand.name, "site_icon": brand.logo}
@@ -117,7 +117,7 @@ class PlatformAdminSite(AdminSite):
         return context
 
     def get_urls(self) -> list[URLResolver | URLPattern]:
-        """The site's own pages, then Django's."""
+        """Adds the URLs of the site's own pages."""
         own = [path(f"{page.name}/", self.admin_view(self._served), {"page": page}, page.name) for page in self.pages]
         tile = path("tiles/<uuid:query_id>/", self.admin_view(type(self).tile), name="tile")
         return [*own, tile, *super().get_urls()]
@@ -137,11 +137,11 @@ class PlatformAdminSite(AdminSite):
         return type(self).chooser(request)
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
-        """The sections with their aggregate roots by name; owned entities are on the pages of their owners."""
+        """The sections with their aggregate roots by name; the pages of the owners show owned entities."""
         if app_label is not None:
             return super().get_app_list(request, app_label)
         kept = vars(request)
-        if "sections" not in kept:  # the navigation and the home page both ask
+        if "sections" not in kept:  # called for the navigation and for the home page
             kept["sections"] = self._sections(request)
         found: list[Any] = kept["sections"]
         return found
@@ -177,7 +177,7 @@ class PlatformAdminSite(AdminSite):
         ]
 
     def pages_of_parts(self, request: HttpRequest) -> Iterator[tuple[str, str, str]]:
-        """(name, name of the owner's list, address) of the lists of owned entities that the user may read."""
+        """(name, name of the owner's list, URL) of the lists of owned entities that the user may read."""
         for model, admin in self._registry.items():
             if self._section(model, model._meta.app_label) is not None:
                 continue
@@ -192,13 +192,13 @@ class PlatformAdminSite(AdminSite):
         return HttpResponseRedirect(reverse("admin:index"))
 
     def section_link(self, model: type[Any]) -> tuple[str, str] | None:
-        """(title, URL on the home page) of the section in which the model's list is; None where it is in none."""
+        """(title, URL on the home page) of the section with the model's list; None if no section has it."""
         title = self._section(model, model._meta.app_label)
         return None if title is None else (gettext(title), _on_home(title))
 
     @staticmethod
     def _section(model: type[Any], app_label: str) -> str | None:
-        """The section's title; None for owned entities, which no section lists."""
+        """The section's title; None for owned entities, which are in no section."""
         try:
             repository = repositories.for_model(model)
         except LookupError:
@@ -215,12 +215,12 @@ class PlatformAdminSite(AdminSite):
 
 @cache
 def _address(model: type[Any], page: str) -> str:
-    """The URL of a model's list or form. Every page of the admin links a hundred: made once for each process."""
+    """The URL of a model's list or form. Cached per process, since every admin page has a hundred such links."""
     return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}")
 
 
 def _group(section: dict[str, Any], path: str) -> dict[str, Any]:
-    """A section of the sidebar; active is the item whose pages the path is one of, and its section."""
+    """A section of the sidebar. The item whose pages include the path is active, and so is its section."""
     items = [
         {"title": model["name"], "link": model["admin_url"], "active": path.startswith(model["admin_url"])}
         for model in section["models"]

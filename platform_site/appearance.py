@@ -1,4 +1,4 @@
-"""Logo and colour of an instance: what the settings may say, and the colour for dark pages.
+"""Logo and colour of an instance: checks of the settings, and the colour for dark pages.
 
 platform_site.settings reads this before the apps are loaded. Contrast: WCAG 2.2, 1.4.3.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-#: Ending of a logo's file → its media type.
+#: File name extension of a logo → its media type.
 LOGO_TYPES = {
     ".svg": "image/svg+xml",
     ".png": "image/png",
@@ -18,13 +18,13 @@ LOGO_TYPES = {
 }
 MAX_LOGO_BYTES = 512 * 1024
 MIN_CONTRAST = 4.5
-#: The backgrounds with the least contrast on which pages write in the colour.
+#: Of the backgrounds of text in the colour, those with the least contrast.
 _LIGHT_BACKGROUND, _DARK_BACKGROUND = "#e4efff", "#1f3350"
 _COLOUR = re.compile(r"#[0-9a-f]{6}", re.IGNORECASE)
 
 
 def colour_problem(colour: str) -> str | None:
-    """What is wrong with the colour of an instance, or None."""
+    """The problem of the colour of an instance, or None."""
     if _COLOUR.fullmatch(colour) is None:
         return f"INSTANCE_COLOUR must be a colour such as #1b5fc1, not {colour!r}."
     reached = contrast(colour, _LIGHT_BACKGROUND)
@@ -37,7 +37,7 @@ def colour_problem(colour: str) -> str | None:
 
 
 def logo_problem(path: Path) -> str | None:
-    """What is wrong with the file of a logo, or None."""
+    """The problem of the file of a logo, or None."""
     if path.suffix.lower() not in LOGO_TYPES:
         return f"INSTANCE_LOGO must be a file that ends in {', '.join(LOGO_TYPES)}, not {str(path)!r}."
     try:
@@ -50,7 +50,7 @@ def logo_problem(path: Path) -> str | None:
 
 
 def on_dark_pages(colour: str) -> str:
-    """The colour, with as much white as its contrast with dark pages needs."""
+    """The colour, mixed with white until it has enough contrast on dark pages."""
     return next(
         mixed
         for mixed in (_with_white(colour, share / 20) for share in range(21))

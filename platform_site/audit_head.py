@@ -1,4 +1,4 @@
-"""The signed head of the audit chain, for whoever keeps heads outside of the instance (spec 12.4)."""
+"""The signed head of the audit chain, to be archived outside of the instance (spec 12.4)."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from audit.hashing import moment
 from foundation import errors
 from platform_site.tools import ToolView
 
-#: Seconds for which a response may be kept.
+#: Seconds for which a response may be cached.
 FRESH_SECONDS = 5
 
 
 class AuditHeadView(ToolView):
-    """{position, hash, at, kid, jws} of the last signed head, without authentication: it tells no entry."""
+    """{position, hash, at, kid, jws} of the last signed head. Public, since it reveals no entry."""
 
     def get(self, request: Request) -> Response:
-        """404 before the first head is signed, which is within a minute after the start of a worker."""
+        """Return the head; 404 until the first one is signed, within a minute after the start of a worker."""
         head = head_latest()
         if head is None:
             raise errors.NotFound(errors.RESOURCE_NOT_FOUND, "/sys/audit/head")

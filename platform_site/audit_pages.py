@@ -22,7 +22,7 @@ from identity.admin_bases import HistoryAdmin
 
 
 class KindFilter(admin.SimpleListFilter):
-    """By kind, of those that the instance can write."""
+    """Filters by the kinds that the instance can write."""
 
     title, parameter_name = _("Kind"), "kind"
 
@@ -50,7 +50,7 @@ class AuditEntryAdmin(HistoryAdmin):
     empty_value_display = "–"
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """The list below the state of the chain."""
+        """The list, with the state of the chain above it."""
         verified = AuditEntry.objects.filter(kind=ChainVerified.name).first()
         waiting = AuditEntry.objects.filter(position=None).order_by("pk").first()
         state = {
@@ -70,13 +70,13 @@ class AuditEntryAdmin(HistoryAdmin):
 
     @admin.display(description=_("Kind"), ordering="kind")
     def shown_kind(self, row: AuditEntry) -> str:
-        """The title of the kind; its name, if it is not registered any more."""
+        """The title of the kind; its name, if it is no longer registered."""
         kind = entry_kinds.get(row.kind)
         return str(kind.title) if kind is not None else row.kind
 
     @admin.display(description=_("Actor"), ordering="actor")
     def shown_actor(self, row: AuditEntry) -> str:
-        """The login, or the platform."""
+        """The login, or a text for the platform."""
         return row.actor or str(_("anonymous"))
 
     @admin.display(description=_("Details"))
@@ -86,7 +86,7 @@ class AuditEntryAdmin(HistoryAdmin):
 
     @admin.display(description=_("Content"))
     def shown_content(self, row: AuditEntry) -> SafeString:
-        """The content, indented where it is still JSON."""
+        """The content, indented unless tampering has made it invalid JSON."""
         try:
             text = orjson.dumps(orjson.loads(row.content), option=orjson.OPT_INDENT_2).decode()
         except orjson.JSONDecodeError:

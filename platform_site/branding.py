@@ -17,7 +17,7 @@ from django.utils.translation import gettext
 from foundation.safe_views import reads_only
 from platform_site.appearance import LOGO_TYPES, on_dark_pages
 
-#: The addresses change with the content.
+#: The URLs change with the content.
 _CACHED = {"Cache-Control": "public, max-age=31536000, immutable"}
 # An SVG that is opened by itself runs no scripts and loads nothing.
 _LOGO_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
@@ -25,7 +25,7 @@ _LOGO_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
 @dataclass(frozen=True, slots=True)
 class Brand:
-    """name, and addresses: `logo` and `style` are "" without a logo or colour of the instance's own."""
+    """Name and URLs; `logo` and `style` are "" if the instance has no logo or colour of its own."""
 
     name: str
     logo: str
@@ -51,7 +51,7 @@ def brand(request: HttpRequest) -> dict[str, Brand]:
 
 @reads_only
 def icon(request: HttpRequest) -> HttpResponse:
-    """/favicon.ico, which browsers ask for where no page names another address."""
+    """/favicon.ico, which browsers request unless a page names another icon."""
     return HttpResponseRedirect(brand_get().icon)
 
 

@@ -1,4 +1,4 @@
-"""What a card of the home page says."""
+"""The content of a card of the home page."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A few rows of texts under the names of their columns."""
+    """A small table of texts with column names."""
 
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -39,9 +39,9 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One part: a figure and what it counts (said), a chart, a table, lines. Only parts of the instance have a state.
+    """A card: a figure and its description (said), a chart, a table, lines. Only cards of the instance have a state.
 
-    load   the address of the whole card, which home.js puts in the place of this one; "" for a card that is whole
+    load   the URL of the complete card, by which home.js replaces this one; "" for a complete card
     """
 
     name: str
@@ -62,5 +62,5 @@ class Card:
 
 
 def number_text(value: Any, digits: int = 0) -> str:
-    """The number as the user's language writes it."""
+    """The number in the format of the user's language."""
     return number_format(value, digits, use_l10n=True, force_grouping=True)

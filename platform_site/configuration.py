@@ -1,15 +1,15 @@
 """Exports the configuration of an instance as a YAML document (spec 09, 9.4).
 
-A document has a section for each kind of object; a section maps the key of an object (its code, for instance) to its
-attributes. Attributes with their default value are left out. References and children are written by natural keys, so a
-document means the same on another instance. platform_site.configuration_changes applies documents.
+A document has a section for each kind of object; a section maps the key of an object (such as its code) to its
+attributes. Attributes with their default value are left out. References and children are written by natural keys, so
+documents are portable between instances. platform_site.configuration_changes applies documents.
 
-Rules, scripts, webhooks and jobs act with the authority of who saved them last. The authority of an administrator
-becomes the platform's where a document is applied; other authors are exported by login, so that a document gives nobody
-more.
+Rules, scripts, webhooks and jobs act with the authority of the user who saved them last. An administrator's authority
+becomes the platform's where a document is applied; other authors are exported by login, so that applying a document
+gives no object more rights.
 
 Secrets are never exported: no section has secret hashes or signing secrets, and the secrets in headers and URLs of
-webhooks are masked. Where a document has the mask, the instance keeps its value, as long as that goes to the same host.
+webhooks are masked. For a mask, the instance keeps its value, provided that it is sent to the same host.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from identity.models import User
 from jobs.authors import AUTHORS as JOB_AUTHORS
 from platform_site.configuration_tables import TABLE_SECTIONS, ConfigurationError, Values
 from rules.authors import AUTHORS as RULE_AUTHORS
-from rules.index import STAMP as RULES_STAMP
+from rules.index import CACHE_VERSION as RULES_CACHE_VERSION
 from scripts.authors import AUTHORS as SCRIPT_AUTHORS
 from webhooks.headers import masked_lines
 from webhooks.templates import AUTHORS as WEBHOOK_AUTHORS
-from webhooks.templates import STAMP as WEBHOOKS_STAMP
+from webhooks.templates import CACHE_VERSION as WEBHOOKS_CACHE_VERSION
 from webhooks.url_secrets import masked_url
 
 VERSION = 1
 CUSTOM_ENTITIES = "custom_entities"
-#: Member of an object with the login of its author, where that is no administrator; "" for an unknown one.
+#: Member of an object with the login of an author who is not an administrator; "" for an unknown author.
 AUTHOR = "Author"
-#: An allowed value of a custom property, and its parent's value: written as text, because ids differ.
+#: An allowed value of a custom property, and its parent's value: written as text, because ids differ between instances.
 ALLOWED_VALUE, PARENT_VALUE = "PropertyAllowedValueField", "ParentAllowedValueId"
 USERS, _PROPERTIES = "Systems.Security.Users", "Systems.Bpm.CustomProperties"
 
@@ -56,14 +56,14 @@ class Section:
     """One kind of object.
 
     name        in the document
-    noun        of one of them, in the diff
+    noun        name of one object, in the diff
     repository  dotted name
     key         attributes that make the key; several are joined by a slash
-    children    collection → attributes that tell one child from another
-    omitted     attributes that stay with the instance
+    children    collection → attributes that identify a child
+    omitted     attributes that are not exported
     is_kept     whether its objects are never deleted
-    authors     of objects that act with the authority of who saved them last
-    stamp       of what processes keep of these
+    authors     the authors of objects that act with their author's authority
+    cache_version  version of the caches of these objects
     """
 
     name: str
@@ -74,7 +74,7 @@ class Section:
     omitted: frozenset[str] = frozenset()
     is_kept: bool = False
     authors: Authors | None = None
-    stamp: str = ""
+    cache_version: str = ""
 
 
 # In the order of application: referenced objects come before those that refer to them.
@@ -109,7 +109,13 @@ SECTIONS = (
         omitted=frozenset({"ApplicationSecretHash"}),
     ),
     Section("scripts", "script", "Systems.Core.Scripts", authors=SCRIPT_AUTHORS),
-    Section("webhooks", "webhook", "Systems.Config.WebHooks", authors=WEBHOOK_AUTHORS, stamp=WEBHOOKS_STAMP),
+    Section(
+        "webhooks",
+        "webhook",
+        "Systems.Config.WebHooks",
+        authors=WEBHOOK_AUTHORS,
+        cache_version=WEBHOOKS_CACHE_VERSION,
+    ),
     Section(
         "rules",
         "rule",
@@ -120,15 +126,15 @@ SECTIONS = (
             "Actions": ("ActionNo",),
         },
         authors=RULE_AUTHORS,
-        stamp=RULES_STAMP,
+        cache_version=RULES_CACHE_VERSION,
     ),
     Section("jobs", "job", "Systems.Config.Jobs", ("Name",), authors=JOB_AUTHORS),
-    # A setting stays with its repository: reading as of a time would end with it.
+    # Never deleted: without the setting, reads as of a time would fail.
     Section("history", "history setting", "Systems.Core.RepositoryTracking", ("RepositoryName",), is_kept=True),
 )
 
 
-#: Section → noun of one of its objects, in the order of application: users and custom entities are there for tables.
+#: Section → noun of one of its objects, in the order of application: tables need users and custom entities.
 NOUNS = {section.name: section.noun for section in SECTIONS} | {table.name: table.noun for table in TABLE_SECTIONS}
 #: Repositories that other objects refer to by code.
 _CODES = {"General.Products.MeasurementUnits": ("Code",), "General.Currencies.Currencies": ("CurrencySign",)}
@@ -146,7 +152,7 @@ def export() -> Document:
 
 
 def dump(document: Document) -> str:
-    """As YAML; long texts as blocks, so that a version control system shows the lines that changed."""
+    """The document as YAML; long texts as blocks, so that a version control system shows the changed lines."""
     return yaml.dump(document, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=110)
 
 
@@ -162,7 +168,7 @@ _Dumper.add_representer(str, _block)
 
 
 def load(text: str) -> Document:
-    """A document from YAML. Raises ConfigurationError for one that is not of this form."""
+    """A document from YAML. Raises ConfigurationError for an invalid document."""
     try:
         document = yaml.safe_load(text)
     except yaml.YAMLError as exc:
@@ -218,7 +224,7 @@ def _sortable(record: Record, members: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def attributes_of(repository: Repository[Any], section: Section, without: str = "") -> Iterator[Attribute]:
-    """The attributes of a section's objects or, for another repository, of their children; the key is not repeated."""
+    """The attributes of a section's objects or, for another repository, of their children; without the key."""
     keys = section.key if repository.name == section.repository else ()
     for attribute in repository.attributes.values():
         own = not (attribute.system or attribute.read_only or attribute.calculated or attribute.key_alias)
@@ -238,7 +244,7 @@ def _value(dataset: Dataset, attribute: Attribute, value: Any) -> Any:
 
 
 def reference_key(attribute: Attribute) -> tuple[str, ...]:
-    """Attributes of the target that make its key in a document; () for a target that is written by its guid."""
+    """Attributes of the target that form its key in a document; () for a target that is written by its guid."""
     if attribute.target == USERS:
         return ("Login",)
     if attribute.target == _PROPERTIES:

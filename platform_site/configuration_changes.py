@@ -1,7 +1,7 @@
 """Compares a configuration document with this instance, and applies it (spec 09, 9.4).
 
-Changes are written through datasets: rules are checked, stamps are bumped, and all changes are applied or none, but for
-custom entities, which come first, one by one.
+Changes are written through datasets, which check rules and bump cache versions. All changes are applied or none, except
+custom entities, which are applied first, one by one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from domain.entities.custom_entities import live
 from domain.model.attributes import Attribute
 from domain.model.registry import repositories
 from domain.model.repository import Repository
-from foundation import stamps
+from foundation import cache_versions
 from identity.context import system_context
 from identity.models import User
 from platform_site.configuration import (
@@ -55,7 +55,7 @@ class Difference:
     there: Values | None
 
     def lines(self) -> Iterator[str]:
-        """A diff: what applying the document would change."""
+        """A diff of the changes that applying the document would make."""
         if self.there is None:
             yield f"- {self.noun} {self.key}"
             return
@@ -86,7 +86,7 @@ def _text_lines(value: Any) -> list[str]:
 
 
 def compare(document: Document, *, delete: bool = False) -> list[Difference]:
-    """Differences that applying the document would change; with `delete`, also objects that its sections leave out."""
+    """Differences that applying the document would resolve; with `delete`, also objects missing in its sections."""
     here, document = export(), _normal(document)
     kept = {section.name for section in SECTIONS if section.is_kept}
     result: list[Difference] = []
@@ -121,7 +121,7 @@ def apply(differences: list[Difference]) -> list[str]:
             dataset = Dataset(system_context())
             for difference in wanted:
                 _apply(dataset, section, difference, notes)
-            # References among objects of one section: the dataset has both now.
+            # References among objects of one section, now that the dataset has both.
             for difference in wanted:
                 _refer(dataset, section, difference, notes)
             dataset.commit()
@@ -135,16 +135,16 @@ def apply(differences: list[Difference]) -> list[str]:
 
 
 def _apply_entities(differences: list[Difference], notes: list[str]) -> None:
-    """Define custom entities first, those before that others refer to: other sections need them as repositories.
+    """Apply custom entities first, referenced ones before referring ones: other sections need their repositories.
 
-    Each is a transaction of its own, since an entity is served from its commit on; a repeated import goes on there.
+    Each has its own transaction, since an entity is served only after its commit; a repeated import continues there.
     """
     section = next(section for section in SECTIONS if section.name == CUSTOM_ENTITIES)
     waiting = {difference.key: difference for difference in differences if difference.section == section.name}
     live.follow()
     while waiting:
         free = [key for key in waiting if not any(_refers(waiting, key, other) for other in waiting.keys() - {key})]
-        # A circle: the refusal names what is missing.
+        # A cycle: the refusal names the missing repository.
         difference = waiting.pop(next(iter(free or waiting)))
         with write_transaction():
             dataset = Dataset(system_context())
@@ -154,7 +154,7 @@ def _apply_entities(differences: list[Difference], notes: list[str]) -> None:
 
 
 def _refers(waiting: Mapping[str, Difference], key: str, other: str) -> bool:
-    """Whether the change of `key` must wait for that of the other entity: made before users, removed after them."""
+    """Whether the change of `key` must wait for the other entity: referenced ones are created first, removed last."""
     one, another = waiting[key], waiting[other]
     if one.there is None:
         return key in _targets(another.here)
@@ -211,7 +211,7 @@ def _assign(record: Record, values: Values) -> None:
 def _unmask(wanted: Values, record: Record | None) -> bool:
     """Replace masks by the instance's values; returns whether no mask is left.
 
-    Secrets stay with the host that they were entered for.
+    Keeps a secret only for the host for which it was entered.
     """
     whole = True
     for name, unmasked in (("Headers", unmasked_lines), ("URL", unmasked_url)):
@@ -264,7 +264,7 @@ def _refer(dataset: Dataset, section: Section, difference: Difference, notes: li
 
 
 def _refer_to_parent_values(dataset: Dataset, definition: Record, items: list[Values]) -> None:
-    """Set under which value of the parent property each allowed value is allowed; both have their ids now."""
+    """Set the parent value of each allowed value, now that both have ids."""
     parent = dataset.load(definition.repository, definition.values.get("AllowedValuesParentProperty") or "")
     ids = {value.values[ALLOWED_VALUE]: value.id for value in parent.children("AllowedValues")} if parent else {}
     wanted = {item[ALLOWED_VALUE]: item.get(PARENT_VALUE) for item in items}
@@ -276,7 +276,7 @@ def _refer_to_parent_values(dataset: Dataset, definition: Record, items: list[Va
 
 
 def _keep_author(dataset: Dataset, section: Section, difference: Difference, notes: list[str]) -> None:
-    """Give a changed object the author that the document names; the platform's, which has applied it, if none."""
+    """Set the author of a changed object: the one in the document, by default the platform."""
     login, former = (difference.there or {}).get(AUTHOR), (difference.here or {}).get(AUTHOR)
     if section.authors is None or difference.there is None or (login is None and former is None):
         return
@@ -287,8 +287,8 @@ def _keep_author(dataset: Dataset, section: Section, difference: Difference, not
         notes.append(f"The author of the {section.noun} {difference.key}, {login}, is unknown here; save it again.")
     author = PLATFORM if login is None else NOBODY if user is None else str(user.pk)
     section.authors.replace(record.id, author)
-    if section.stamp:
-        stamps.bump(section.stamp)
+    if section.cache_version:
+        cache_versions.bump(section.cache_version)
 
 
 def _target(dataset: Dataset, attribute: Attribute, wanted: str, notes: list[str]) -> str:
@@ -304,7 +304,7 @@ def _target(dataset: Dataset, attribute: Attribute, wanted: str, notes: list[str
 
 
 def _normal(document: Document) -> Document:
-    """The document as an export writes it: without default values."""
+    """The document in the form of an export: without default values."""
     normal: Document = dict(document)
     for section in SECTIONS:
         if section.name not in document:

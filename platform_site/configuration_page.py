@@ -1,7 +1,7 @@
-"""The page that tells what a configuration document would change here (spec 09, 9.4; spec 12, 12.1).
+"""The page that shows what a configuration document would change here (spec 09, 9.4; spec 12, 12.1).
 
-It tries the import in a dry run, so it also tells what import_config would refuse. It applies nothing: objects that
-import_config has written act with the authority of the platform, which only an operator gives.
+It runs the import as a dry run, so it also shows refusals of import_config. It applies nothing: objects written by
+import_config act with the authority of the platform, which only an operator can grant.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class DocumentForm(forms.Form):
 
 
 def configuration_page(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
-    """GET asks for a document; POST shows its differences, and what applying them would do."""
+    """GET shows the upload form; POST shows the differences and the report of applying them."""
     form = DocumentForm(request.POST, request.FILES) if request.method == "POST" else DocumentForm()
     shown: dict[str, Any] = {}
     if form.is_bound and form.is_valid():
@@ -66,7 +66,7 @@ def configuration_page(request: HttpRequest, context: dict[str, Any]) -> HttpRes
 
 
 def _tried(request: HttpRequest, differences: list[Difference]) -> dict[str, Any]:
-    # An entity is served from its commit on, and a dry run commits nothing: what needs it cannot be tried with it.
+    # A custom entity is served only after its commit, which a dry run lacks: objects that need it cannot be tried.
     entities = [each for each in differences if each.section == CUSTOM_ENTITIES and each.there is not None]
     tried = entities or differences
     notes: list[str] = []

@@ -1,7 +1,7 @@
-"""Sections of a configuration document that are no entities: permissions and row policies of roles, and event sinks.
+"""Sections of a configuration document for tables without repository: permissions, row policies, event sinks.
 
-Passwords of sinks are never exported: where a document has the mask, the instance keeps its own, as long as it goes to
-the same servers.
+Passwords of sinks are never exported: for a mask, the instance keeps its password, provided that the servers are the
+same.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import Field
 
 from event_sinks.brokers.target import SENT_TO, check_destination, target_of
-from event_sinks.delivery import asked_by, context_for, sink_begin, sink_retry
+from event_sinks.delivery import context_for, sink_begin, sink_retry, subscription_for
 from event_sinks.models import EventSink
 from foundation.errors import PlatformError
 from foundation.messages import reason_of
@@ -30,7 +30,7 @@ class ConfigurationError(Exception):
 
 
 class TableSection(Protocol):
-    """One kind of object. name: in the document. noun: of one of them, in the diff."""
+    """One kind of object. name: of the section. noun: name of one object, in the diff."""
 
     @property
     def name(self) -> str: ...
@@ -42,17 +42,17 @@ class TableSection(Protocol):
         """The objects of this instance by key, without default values."""
 
     def normal(self, key: str, values: Values) -> Values:
-        """An object of a document as an export writes it. Raises ConfigurationError."""
+        """An object of a document in the form of an export. Raises ConfigurationError."""
 
     def apply(self, key: str, here: Values | None, there: Values | None, notes: list[str]) -> None:
-        """Make the object what the document has; None for none. Adds manual steps that remain to the notes.
+        """Create, change or delete the object; None: it does not exist here or there. Adds manual steps to the notes.
 
         Raises ConfigurationError.
         """
 
 
 def named_user(login: str, notes: list[str]) -> tuple[User, bool]:
-    """The user, and whether it was made now: it cannot sign in, and has no permissions until it is given roles."""
+    """(user, whether it was created now). A new user cannot sign in, and has no permissions without roles."""
     user = User.objects.filter(login=login).first()
     if user is not None:
         return user, False
@@ -66,10 +66,10 @@ def named_user(login: str, notes: list[str]) -> tuple[User, bool]:
 
 @dataclass(frozen=True, slots=True)
 class RoleSection:
-    """What roles have besides their users; a section maps role/repository to the members.
+    """A table of roles, such as permissions; a section maps role/repository to the members.
 
     members   names of members besides role and repository
-    switches  switch → its default; an export leaves out members that have it
+    switches  boolean member → its default, which an export leaves out
     """
 
     name: str
@@ -79,7 +79,7 @@ class RoleSection:
     members: tuple[str, ...] = ()
 
     def exported(self) -> dict[str, Values]:
-        """The rows by role and repository, numbered where a role has several for a repository."""
+        """The rows by role and repository, numbered if a role has several for a repository."""
         result: dict[str, Values] = {}
         rows = self.model._default_manager.select_related("role")
         for row in rows.order_by("role__name", "repository", *self.members[:1], "id"):
@@ -96,7 +96,7 @@ class RoleSection:
         return values | {name: on for name, on in switches.items() if on != self.switches[name]}
 
     def normal(self, key: str, values: Values) -> Values:
-        """Role and repository are members, and may be left out where the key says them: Role/Repository/2."""
+        """Adds the members for role and repository, if they are only in the key: Role/Repository/2."""
         role, _, repository = key.partition("/")
         named = {"role": role, "repository": repository.partition("/")[0]}
         return named | {name: on for name, on in values.items() if self.switches.get(name) != on}
@@ -124,7 +124,7 @@ class RoleSection:
 
 
 class SinkSection:
-    """Event sinks by name; the reader by login. Their positions in the change feed stay with the instance."""
+    """Event sinks by name, with the reader by login. Positions in the change feed are not exported."""
 
     name, noun = "event_sinks", "event sink"
 
@@ -144,13 +144,13 @@ class SinkSection:
         }
 
     def normal(self, key: str, values: Values) -> Values:
-        """Without default values. Refuses a password in clear text, before a diff shows it."""
+        """As for other sections. Refuses a password in clear text, before a diff shows it."""
         if values.get("password") not in (None, "", MASK):
             raise ConfigurationError(f"{self.noun} {key}: enter the password in the admin, and {MASK} in the document.")
         return {name: value for name, value in values.items() if _sink_defaults().get(name) != value}
 
     def apply(self, key: str, here: Values | None, there: Values | None, notes: list[str]) -> None:
-        """Make, change or remove the sink; one that could not deliver is inactive."""
+        """Create, change or delete the sink; deactivates one that cannot deliver."""
         sink = EventSink.objects.filter(name=key).first()
         if there is None:
             if sink is not None:
@@ -185,7 +185,7 @@ class SinkSection:
         sink_retry(sink)
 
 
-#: Besides its name, password and reader.
+#: The members of a sink besides name, password and reader.
 _SINK_MEMBERS = ("is_active", "broker", "servers", "uses_tls", "user_name", "destination", "repositories", "operations")
 
 
@@ -200,7 +200,7 @@ def _obstacle(sink: EventSink) -> str:
     """Why a sink cannot deliver here; "" if it can."""
     try:
         target_of(sink)
-        asked_by(sink, context_for(sink))
+        subscription_for(sink, context_for(sink))
     except ValueError as exc:
         return reason_of(exc)
     except PlatformError as exc:

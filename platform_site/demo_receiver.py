@@ -1,6 +1,6 @@
-"""The receiver of demo webhooks: accepts what this instance sends and shows it. In demo mode only.
+"""The receiver of demo webhooks: accepts and shows requests of this instance. In demo mode only.
 
-It keeps the newest requests in the cache: they are for looking at.
+It keeps the newest requests in the cache.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from foundation.fields import utc_now
 from platform_site.admin_site import SitePage
 
 _KEY = "demo-receiver"
-#: Requests that are kept, for how long, and the characters that are shown of each.
+#: Maximum requests kept, seconds for which they are kept, and characters shown of each.
 _KEPT, _SECONDS, _SHOWN = 20, 7 * 24 * 3600, 2_000
 _HEADERS = ("Content-Type", "User-Agent", "webhook-id", "webhook-signature")
 

@@ -23,7 +23,7 @@ NOT_WORKING = "NotWorking"
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A site. It is served when the address `probe` resolves, and works when the health checks in `needs` pass."""
+    """A site. It is served if the URL path `probe` resolves, and works if the health checks in `needs` pass."""
 
     type: str
     path: str
@@ -37,7 +37,7 @@ TABLES_PATH = "/tableapi/odata/"
 SITES = (
     Site("ID", "/id", "/id/.well-known/openid-configuration", ("database", "keys")),
     Site("API", "/api", ODATA_PATH, properties={"ODataServiceRoot": ODATA_PATH}),
-    # The same site by the name that newer clients look for.
+    # The same site by the name that newer clients use.
     Site("DomainAPI", "/api", ODATA_PATH, properties={"ODataServiceRoot": ODATA_PATH}),
     Site("TableAPI", "/tableapi", TABLES_PATH, properties={"ODataServiceRoot": TABLES_PATH}),
     Site("UserProfile", "/profile/", "/profile/me"),
@@ -84,7 +84,7 @@ def _described(site: Site, base: str) -> dict[str, Any]:
 
 
 def _keys() -> str | None:
-    keys.key_set()  # raises where there is no signing key and none can be made
+    keys.key_set()  # raises if there is no signing key and none can be generated
     return None
 
 

@@ -35,7 +35,7 @@ SETTINGS: Catalogue[Setting] = Catalogue("setting", pattern=r"[A-Z]+(_[A-Z]+)*")
 
 
 class Environment:
-    """Reads settings from the environment and an optional `.env` beside manage.py; the environment wins.
+    """Reads settings from the environment and an optional `.env` next to manage.py; the environment takes precedence.
 
     Each method declares a setting and returns its value. Raises ImproperlyConfigured for a value that does not fit the
     type, and ValueError for a setting that is declared twice.
@@ -96,7 +96,7 @@ class Environment:
         return self._read(name, "numbers", default, meaning, convert)
 
     def switch(self, name: str, default: bool, meaning: str, *, default_text: str = "") -> bool:
-        """true or false, in several spellings. default_text stands in the documentation for a computed default."""
+        """true or false, in several spellings. default_text: documents a computed default."""
 
         def convert(raw: str) -> bool:
             lowered = raw.lower()
@@ -161,7 +161,7 @@ class Environment:
         if found["ENGINE"] not in _ENGINES:
             raise ImproperlyConfigured(f"{of} must begin with postgres:// or sqlite://, not {url.partition(':')[0]!r}.")
         if others:
-            # The driver takes a list of both, and asks one server after the other.
+            # The driver accepts lists of hosts and ports, and tries one server after the other.
             places = [each.partition(":") for each in (first, *others)]
             found |= {
                 "HOST": ",".join(host for host, _, _ in places),
@@ -187,7 +187,7 @@ _SWITCHES = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0"
 
 
 def _decimal(name: str, raw: str) -> float:
-    # Neither signs nor exponents, nan or inf: these are times and shares.
+    # No signs, exponents, nan or inf, since these numbers are times and shares.
     if re.fullmatch(r"\s*\d+(\.\d+)?\s*", raw, re.ASCII) is None:
         raise ImproperlyConfigured(f"{name} must be made of numbers such as 2 or 0.5, not {raw!r}.")
     return float(raw)

@@ -1,7 +1,7 @@
-"""Which rules and webhooks run on which events of a repository, in the order in which the events fire (spec 05, 5.1).
+"""The event map: the rules and webhooks on each event of a repository, in the order of the events (spec 05, 5.1).
 
-The page lists the repositories with rules, and shows the events of a chosen one. It shows rules and webhooks that its
-reader may read, as their own pages do.
+The page lists the repositories with rules, and shows the events of a chosen one. It shows only rules and webhooks that
+the user may read.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from rules.specs import ACTIONS, EVENTS, RULES, EventSpec, RuleSpec, stored_rule
 from rules.validation import check_rule
 from webhooks.templates import web_hook_get
 
-#: When → the events of that stage, in the order in which they fire (spec 03, 3.1).
+#: Title of a stage → its events, in the order in which they fire (spec 03, 3.1).
 STAGES: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (_("Created and edited"), ("CREATENEW", "ATTRIBUTECHANGING", "ATTRIBUTECHANGED")),
     (_("An operation is called"), ("STATECHANGING", "STATECHANGED", "VOIDING", "BEFORERECALCULATE")),
     (_("About to be saved"), ("COMMIT", "CLIENTCOMMIT", "AGGREGATECLIENTCOMMIT")),
     (_("Saved"), ("COMMITTED", "CLIENTCOMMITTED", "AGGREGATECLIENTCOMMITTED")),
 )
-#: Rules of one repository that a page shows.
+#: Maximum rules of one repository on the page.
 _MOST_RULES = 200
 
 
 @dataclass(frozen=True, slots=True)
 class SentHook:
-    """A webhook that a rule sends; url is "" where its reader may not open it."""
+    """A webhook that a rule sends; url: "" if the user may not open its page."""
 
     code: str
     url: str
@@ -57,7 +57,7 @@ class Listener:
     """A rule on an event.
 
     inherited_from  the base repository whose rule it is; "" for the repository's own
-    problem         why it is broken; "" if it is not
+    problem         why it is broken; "" for none
     others          types of its actions besides WEBHOOK
     """
 
@@ -87,7 +87,7 @@ def may_see(request: HttpRequest) -> bool:
 
 
 def map_page(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
-    """The repositories with rules, or with `repository` the events of that one."""
+    """The repositories with rules; with the parameter `repository`, its events."""
     visible = rows_of(request, UserBusinessRule._default_manager.all())
     name = request.GET.get("repository", "")
     if not name:
@@ -115,7 +115,7 @@ def map_page(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
 
 
 def _with_bases(repository: Repository[Any]) -> Iterator[Repository[Any]]:
-    """The repository, then those whose rules apply to it, too."""
+    """The repository, then its bases, whose rules apply to it, too."""
     yield from (each for each in repositories if each is repository or repository in each.subtypes)
 
 
@@ -164,7 +164,7 @@ def _other_actions(rule: RuleSpec) -> Iterable[str]:
 
 
 def _shown(event: EventType, rules: list[RuleSpec], listener: Any) -> ShownEvent:
-    """Rules run by parameter, priority and code."""
+    """The event with its rules by parameter, priority and code, as they run."""
     found = [(spec, rule) for rule in rules for spec in rule.events if spec.event_type.upper() == event.name]
     found.sort(key=lambda pair: (pair[0].parameter or "", _rank(pair[0].priority), pair[1].code, pair[1].id))
     return ShownEvent(event.name, gettext(event.description), tuple(listener(rule, spec) for spec, rule in found))
@@ -176,7 +176,7 @@ def _rank(priority: str) -> int:
 
 @page_link(UserBusinessRule, WebHook)
 def map_link(request: HttpRequest, obj: Any) -> PageLink | None:
-    """From a rule or webhook to the events of its repository."""
+    """The link from a rule or webhook to the event map of its repository."""
     if obj.repository_name not in repositories or not may_see(request):
         return None
     return PageLink(

@@ -1,4 +1,4 @@
-"""The card of the home page that leads an administrator of a new instance through what comes first."""
+"""The card of the home page with the first steps for the administrator of a new instance."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.utils.translation import gettext
 
 from domain.demo.configuration import ACTIVE
 from domain.entities.systems_bpm import UserBusinessRule
-from identity.applications import OWN_PAGES
+from identity.applications import PAGE_APPLICATIONS
 from identity.demo import DEMO_APPLICATIONS, DEMO_LOGINS
 from identity.mailed_links import mail_is_configured
 from identity.models import RoleUser, TrustedApplication, User
@@ -19,12 +19,12 @@ from platform_site.cards import GOOD, WARNING, Card, Line, number_text
 
 
 def first_steps_card(request: HttpRequest) -> Card | None:
-    """The steps with those that are done; None when all are. Four queries, whatever the size of the tables."""
+    """The steps, done and open; None when all are done. Runs four queries, for any size of the tables."""
     steps = (
         (gettext("Change the password of admin"), _password_changed(), reverse("identity:password")),
         (
             gettext("Register an application of your own"),
-            TrustedApplication.objects.exclude(application_uri__in={*DEMO_APPLICATIONS, *OWN_PAGES}).exists(),
+            TrustedApplication.objects.exclude(application_uri__in={*DEMO_APPLICATIONS, *PAGE_APPLICATIONS}).exists(),
             reverse("admin:identity_trustedapplication_add"),
         ),
         (
@@ -63,5 +63,5 @@ def _password_changed() -> bool:
 
 @lru_cache(maxsize=8)
 def _is_initial(stored: str) -> bool:
-    """Whether a stored password is the demo's; asked once for each, since hashing takes its time by design."""
+    """Whether a stored password is the demo password; cached, since password hashing is slow by design."""
     return check_password("admin", stored)

@@ -1,4 +1,4 @@
-"""ExportConfiguration: a job that keeps the instance's configuration as a document (spec 10.4)."""
+"""ExportConfiguration: a job that exports the instance's configuration as a document (spec 10.4)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from platform_site.configuration import dump, export
 
 @job_types.register
 class ExportConfiguration(JobType):
-    """The document of manage.py export_config is the output of the run; administrators download it from its page."""
+    """Stores the document of manage.py export_config as the output of the run; administrators download it there."""
 
     name = "ExportConfiguration"
     number = 102
@@ -19,7 +19,7 @@ class ExportConfiguration(JobType):
     administrators_only = True
 
     def run(self, run: Run, values: Values) -> str:
-        """The number of objects in the document."""
+        """Run the export. Returns a text with the number of objects."""
         document = export()
         run.output = (f"configuration-{run.row.due:%Y-%m-%d-%H%M}.yaml", dump(document))
         count = sum(len(section) for section in document.values() if isinstance(section, dict))

@@ -1,4 +1,4 @@
-"""The page at the root of the instance, and the answers to bad requests and unexpected errors."""
+"""The page at the root of the instance, and the responses to bad requests and unexpected errors."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from identity.oauth.urls import app_name as openid_provider
 
 @reads_only
 def landing(request: HttpRequest) -> HttpResponse:
-    """Links to the sites. The page is public and shows nothing of the instance."""
+    """A public page with links to the sites, without data of the instance."""
     return render(request, "site/landing.html")
 
 
-#: What the OpenID provider answers to people; clients read its other answers.
+#: URL names of the OpenID provider's pages for people; its other responses are for clients.
 _PAGES = frozenset({"authorize", "device", "rp-initiated-logout"})
 
 
 def unexpected_error(request: HttpRequest) -> HttpResponse:
-    """handler500: a page, or JSON as RFC 6749 5.2 has it; 503 while the database is busy or cannot be reached.
+    """handler500: a page, or JSON as in RFC 6749, 5.2; 503 while the database is busy or unreachable.
 
     It makes no query: the database may be the cause.
     """
@@ -37,7 +37,7 @@ def unexpected_error(request: HttpRequest) -> HttpResponse:
     known = operational_error(cause) if isinstance(cause, OperationalError) else None
     unavailable = known if isinstance(known, errors.Unavailable) else None
     status = unavailable.status if unavailable else 500
-    # A full disk is told in the database's own words, which may name its files: not to whoever asks.
+    # For a full disk the text is the database's message, which may name its files: not public.
     reason = unavailable.message if unavailable and unavailable.code is not errors.STORAGE_FULL else ""
     if _is_for_clients(request):
         error = "temporarily_unavailable" if unavailable else "server_error"
@@ -57,7 +57,7 @@ def unexpected_error(request: HttpRequest) -> HttpResponse:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """handler400: a page with the reason; Django's bare one where the request itself is suspicious, as by its host."""
+    """handler400: a page with the reason; Django's own page for a suspicious request, such as for a wrong host."""
     if not isinstance(exception, BadRequest):
         return defaults.bad_request(request, exception)
     return render(request, "site/bad_request.html", {"reason": str(exception)}, status=400)
@@ -65,7 +65,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def _is_for_clients(request: HttpRequest) -> bool:
     try:
-        match = resolve(request.path_info)  # the request may have failed before
+        match = resolve(request.path_info)  # the request may have failed before URL resolution
     except Resolver404:
         return False
     return match.app_name == openid_provider and match.url_name not in _PAGES

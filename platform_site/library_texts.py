@@ -2,7 +2,7 @@
 
 from django.utils.translation import gettext_noop as _
 
-#: Django's admin has no Bulgarian for these, which screen readers read out.
+#: Texts for screen readers that Django's admin lacks in Bulgarian.
 ADMIN = (_("Model name"), _("Add link"), _("Change or view list link"))
 #: django-unfold has no translations.
 SHELL = (

@@ -3,8 +3,8 @@
 The `extra` of `logger.info("session closed", extra={"session": id})` becomes fields of the JSON object and `name=value`
 pairs of the text line. Secrets, tokens and bodies do not belong there (spec 09, 9.3).
 
-Both formats mask secrets in URLs, whichever logger writes them, and escape control characters: what a caller sends
-neither ends a line nor moves the cursor of a terminal.
+Both formats mask secrets in URLs, for every logger, and escape control characters, so that data of callers neither
+ends a line nor moves the cursor of a terminal.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MASKED = "[not logged]"
 _SECRET_WORDS = ("secret", "password", "token", "authorization", "cookie", "api_key")
 #: Links to choose a password or to confirm an e-mail address; their last part is a secret.
 _LINKS = re.compile(r"(/account/(?:reset|email)/[^/?\s]+/)(?!set(?![\w-]))[^/?\s\"'\\]+")
-#: A parameter of a query string that is, or leads to, a secret.
+#: A parameter of a query string that is a secret or gives access to one.
 _PARAMETERS = re.compile(
     r"([?&;][\w.$-]*(?:token|secret|password|credential|authorization|assertion|api[_-]?key)[\w.-]*="
     r"|[?&;](?:code|state|nonce|code_verifier|sid|session_state)=)[^&\s\"'#]+",
@@ -63,7 +63,7 @@ def _without_secrets(text: str) -> str:
 
 
 def _escaped(text: str, controls: re.Pattern[str] = _IN_A_LINE) -> str:
-    # Nearly every text is printable, which none of the control characters is.
+    # Fast path: nearly all texts are printable, and printable texts have no control characters.
     return text if text.isprintable() else controls.sub(_escape, text)
 
 
@@ -82,7 +82,7 @@ def _is_secret(name: str) -> bool:
 
 
 def extra_fields(record: logging.LogRecord) -> Iterator[tuple[str, object]]:
-    """The fields from `extra`; the value is masked where the name looks like that of a secret."""
+    """The fields from `extra`; masks the value if the name looks like that of a secret."""
     for name, value in record.__dict__.items():
         if _is_extra(name):
             masked = _is_secret(name) and value not in (None, "")
@@ -108,7 +108,7 @@ class NoTracebackFilter(logging.Filter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: time (UTC), level, logger, message, request_id, the extra fields, exception."""
+    """One JSON object per line: time (UTC), level, logger, message, request_id, the extra fields, exception."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields: dict[str, object] = {
@@ -133,7 +133,7 @@ class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         clock = time.strftime("%H:%M:%S", time.localtime(record.created))
         line = f"{clock} {record.levelname:<7} {record.name}: {_escaped(record.getMessage())}"
-        # Empty fields are left out for people; programs get them.
+        # Empty fields are left out; the JSON format has them.
         pairs = [f"{name}={_escaped(str(value))}" for name, value in extra_fields(record) if value not in (None, "")]
         if request_id := getattr(record, "request_id", ""):
             pairs.append(f"request={request_id}")

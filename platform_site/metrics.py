@@ -3,7 +3,7 @@
 Two kinds of numbers:
 
 counted     by prometheus_client's Counter and Histogram, declared in any app where something happens. Each process of
-            the node writes its numbers to a file below DATA_DIR (settings.METRICS_DIR); a scrape adds the files up.
+            the node writes its numbers to a file below DATA_DIR (settings.METRICS_DIR); a scrape sums the files.
 collected   at each scrape, by functions that `register` adds: the state in the database, the same on every node.
 
 Access: with METRICS_TOKEN, callers that send it as a bearer token; without it, callers on this machine that did not
@@ -52,9 +52,9 @@ Collect = Callable[[], Iterable[Metric]]
 #: Sites by the first part of the path; other paths count as "other", so that scanners add no series.
 _SITES = frozenset({"api", "id", "admin", "profile", "sys", "static"})
 _SILENT_SECONDS = 7 * 86_400
-#: Room for some 2,000 series; the library lets a file grow beyond.
+#: Space for some 2,000 series; the library lets a file grow beyond.
 _FILE_BYTES = 1 << 18
-#: The client that failed attempts with METRICS_TOKEN are counted for; no application can have this name.
+#: Client name for counting failed attempts with METRICS_TOKEN; no application can have it.
 SCRAPER = "\0metrics"
 _PROXY_HEADERS = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_X_REAL_IP")
 
@@ -123,10 +123,10 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 
 def scrape_refusal(request: HttpRequest) -> HttpResponse | None:
-    """The refusal of a caller who may not read figures of the instance (see the module), with counted attempts."""
+    """The refusal of a caller who may not read the metrics (see the module); counts failed attempts."""
     address, shown = client_address(request), bool(settings.METRICS_TOKEN) and "HTTP_AUTHORIZATION" in request.META
     if shown:
-        # The operator may have chosen a short token: attempts are limited, unlike those with generated tokens.
+        # Attempts are limited, because the operator may have chosen a short token.
         try:
             check_client(SCRAPER, address)
         except errors.TooManyRequests as limited:
@@ -153,8 +153,7 @@ def may_scrape(request: HttpRequest) -> bool:
 def forget_processes(directory: Path) -> None:
     """Remove the files of processes that no longer run.
 
-    A container has a new host name at each start, so directories of machines that were silent for days are removed,
-    too.
+    Also removes directories of machines without writes for days, since a container has a new host name at each start.
     """
     for file in directory.glob("*.db"):
         pid = file.stem.rpartition("_")[2]
@@ -270,7 +269,7 @@ def _rules() -> Iterator[Metric]:
 
 
 def _database() -> Iterator[Metric]:
-    """On PostgreSQL as the server counts them, of all nodes; on SQLite the open handles of this machine's processes."""
+    """Connections: on PostgreSQL of all nodes, counted by the server; on SQLite open handles of this machine."""
     text = "Connections to the main database."
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
@@ -282,7 +281,7 @@ def _database() -> Iterator[Metric]:
 
 
 def _replicas() -> Iterator[Metric]:
-    """As the process sees them that answers."""
+    """The state of the replicas, as seen by the process that handles the scrape."""
     used = GaugeMetricFamily("platform_replica_in_use", "Whether a replica answers reads.", labels=("server",))
     lag = GaugeMetricFamily("platform_replica_lag_seconds", "How far a replica is behind.", labels=("server",))
     for each in replica_states():
@@ -297,7 +296,7 @@ def _handles(pid: int, path: str) -> int:
     try:
         return sum(file.path == path for file in psutil.Process(pid).open_files())
     except psutil.Error:
-        return 0  # it has just ended
+        return 0  # the process has just ended
 
 
 register("webhooks", _webhooks)

@@ -1,13 +1,13 @@
 """Outermost middleware: request id, log and record, and direct calls of API views without the page middleware.
 
-The stack for pages (session, locale, CSRF, messages, clickjacking …) costs some 0.07 ms of CPU a request and serves
-browsers that send cookies. The API takes no cookies: each request has a token. This middleware therefore calls API
-views itself; there is still one URL configuration, one WSGI application and one process model.
+The stack for pages (session, locale, CSRF, messages, clickjacking …) is for browsers with cookies and costs some
+0.07 ms of CPU per request. The API uses tokens instead of cookies, so this middleware calls API views itself; there is
+still one URL configuration, one WSGI application and one process model.
 
-What the API needs of the stack is done here: the host is checked against ALLOWED_HOSTS, X-Content-Type-Options is set,
-and the language of the thread's previous request is deactivated. A request without TLS to an instance that requires it
-takes the full stack, where SecurityMiddleware answers. API views render their own failures (spec 07); other failures
-and unknown addresses are rendered here in the same format.
+For API views it checks the host against ALLOWED_HOSTS, sets X-Content-Type-Options, and deactivates the language of the
+thread's previous request. A request without TLS to an instance that requires it takes the full stack, where
+SecurityMiddleware responds. API views render their own failures (spec 07); this module renders other failures and
+unknown URLs in the same format.
 
 A page under /api/ (query tool, import page, model browser) needs cookies and CSRF checks: its view is a BrowserPage.
 """
@@ -49,7 +49,7 @@ _SERVICE = "/api/domain/odata/"
 _RESET = f"{_SERVICE}reset"
 _service_matches: WeakKeyDictionary[URLResolver, ResolverMatch] = WeakKeyDictionary()
 
-# A caller's id is used only if it is short and plain: the log and the response have it.
+# A caller's id is used only if it is short and plain, since it is written to the log and the response.
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 # W3C Trace Context, 3.2.2: version, trace id, parent id, flags; an all-zero trace or parent id is invalid.
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
@@ -82,11 +82,11 @@ class PlatformMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if not spans.are_wanted() or request.path in _QUIET_PATHS:
+        if not spans.are_configured() or request.path in _QUIET_PATHS:
             return self._served(request)
         given = request.META.get("HTTP_TRACEPARENT", "")
         with spans.span(request.method or "", kind="SERVER", traceparent=given) as span:
-            # Calls that the request makes belong below its span, not beside it.
+            # Outgoing calls of the request become children of its span.
             request.META["HTTP_TRACEPARENT"] = span.traceparent
             response = self._served(request)
             _describe(span, request, response)
@@ -102,7 +102,7 @@ class PlatformMiddleware:
     def _measured(self, request: HttpRequest) -> HttpResponseBase:
         counter = QueryCounter()
         started = time.perf_counter()
-        # What `execute_wrapper` does, without a generator for each request.
+        # As `connection.execute_wrapper`, without a generator for each request.
         wrappers = connection.execute_wrappers
         wrappers.append(counter)
         try:
@@ -118,7 +118,7 @@ class PlatformMiddleware:
         return response
 
     def _page(self, request: HttpRequest) -> HttpResponseBase:
-        """A page of the admin; once more if it failed because the definition of a custom entity changed meanwhile."""
+        """Call the page; retry once if it failed because the definition of a custom entity changed meanwhile."""
         follow()
         response = self.get_response(request)
         if response.status_code == 500 and request.method == "GET" and model_version.has_changed():
@@ -153,7 +153,7 @@ class PlatformMiddleware:
             if response.status_code == 500 and not isinstance(error, errors.PlatformError):
                 # As Django's own handler does, for error reporters and the test client.
                 got_request_exception.send(sender=PlatformMiddleware, request=request)
-        # Django's handler would log each 500 as a server error; most are refusals by a rule or the data (spec 07).
+        # Django's handler would log each 500 as a server error; most are refusals by rules or validations (spec 07).
         response._has_been_logged = True
         response.headers["X-Content-Type-Options"] = "nosniff"
         if not response.streaming:
@@ -165,7 +165,7 @@ class PlatformMiddleware:
 
 
 def _is_dry_run(response: HttpResponseBase) -> bool:
-    """Whether the request was a dry run, of which no record remains."""
+    """Whether the request was a dry run, which is not recorded."""
     return DRY_RUN in response.headers.get("Preference-Applied", "")
 
 
@@ -203,7 +203,7 @@ def _resolved(resolver: URLResolver, path: str) -> ResolverMatch:
 
 
 def assign_request_id(request: HttpRequest) -> str:
-    """Set `request.request_id` and `request.traceparent` ("" where none came); returns the id.
+    """Set `request.request_id` and `request.traceparent` ("" without the header); returns the id.
 
     The id is the caller's X-Request-Id, else the trace id of its traceparent, else a new one, so that the log lines of
     one call chain can be found together.
@@ -222,7 +222,7 @@ def assign_request_id(request: HttpRequest) -> str:
 
 
 def log_request(request: HttpRequest, response: HttpResponseBase, *, seconds: float, queries: int) -> None:
-    """Log one line for the request: INFO, WARNING when it was slow. The query string is left out: it may hold tokens.
+    """Log one line for the request: INFO, WARNING if it was slow. Without the query string, which may contain tokens.
 
     Client, user and session come from `request.call_context`, which the API views set.
     """

@@ -16,7 +16,7 @@ class RecordedRequest(models.Model):
     error_type    type of the error (spec 07), or its name in OAuth or SCIM; "" if the response has neither
     failed_parts  failed parts of a batch or objects of an import; the error is that of the first
     rule_id       guid of the business rule that raised the error; "" for none
-    caller        whose bounds the row counts against: user and application, or the client's address
+    caller        the caller whose bounds apply: user and application, or the client's address
     process       host name and process id
     """
 

@@ -1,8 +1,8 @@
-"""Cards of the home page: the sales of whoever may read orders, the queries that the user put there, and the state of
-the instance for administrators (spec 09, 9.5).
+"""Cards of the home page: sales for users who may read orders, the user's saved queries, and the state of the
+instance for administrators (spec 09, 9.5).
 
-Each function of SALES and INSTANCE makes a card: with a fixed number of queries, whatever the size of the tables, and a
-link to the page where its reader can act. If a function raises, only its card is missing.
+Each function in SALES and INSTANCE returns a card, with a fixed number of queries for any size of the tables, and a
+link to the page where the user can act. If a function raises, only its card is missing.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from rules.selectors import broken_rules, failing_rules
 from rules.statistics import firings_by_day
 from scripts.models import ScriptRun
 from webhooks.charts import hours_chart
-from webhooks.selectors import LATE_SECONDS, deliveries_by_hour, delivery_statistics, workers_alive
+from webhooks.selectors import MAX_LAG_SECONDS, deliveries_by_hour, delivery_statistics, workers_alive
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ _SHOWN_CHARACTERS = 120
 _RECENT = datetime.timedelta(hours=24)
 
 
-#: None: there is nothing to say.
+#: None: no card.
 Maker = Callable[[HttpRequest], Card | None]
 
 
@@ -141,7 +141,7 @@ def _workers(request: HttpRequest) -> Card:
 
 
 def _replicas(request: HttpRequest) -> Card | None:
-    """How this process sees the replicas of the database; no card without any."""
+    """The state of the database replicas, as seen by this process; None without replicas."""
     states = [each for each in replica_states() if not each.is_primary]
     if not states:
         return None
@@ -211,7 +211,7 @@ def _webhooks(request: HttpRequest) -> Card:
             )
         )
     lines += [Line(host, gettext("does not answer"), WARNING) for host in result.open_circuits[:_SHOWN_LINES]]
-    trouble = result.suspended_templates or result.lag_seconds > LATE_SECONDS
+    trouble = result.suspended_templates or result.lag_seconds > MAX_LAG_SECONDS
     attention = result.by_state["Failed"] or result.open_circuits
     return Card(
         "webhooks",
@@ -284,7 +284,7 @@ def _errors(request: HttpRequest) -> Card:
     return Card(
         "errors",
         gettext("Recent errors"),
-        max(counts, key=lambda page: counts[page]),  # the list with most of them
+        max(counts, key=lambda page: counts[page]),  # the list with the most failures
         WARNING if count else GOOD,
         number_text(count),
         gettext("in 24 hours"),

@@ -1,6 +1,6 @@
 """The permissions of roles as a table: a row for each repository, a column for each role (spec 01, 1.7).
 
-Roles and repositories are filtered and shown a page at a time, so the table has a fixed size and number of queries.
+Roles and repositories are filtered and paged, so the table has a fixed size and number of queries.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from identity.models import Role, RolePermission, RowPolicy
 from identity.permissions import RoleGrants, operations_of
 from platform_site.admin_site import SitePage
 
-#: Rows and columns at a time.
+#: Rows and columns of a page.
 _ROWS, _COLUMNS = 40, 6
 #: Operation → letter and word, in the order of a cell.
 _SHOWN: dict[Operation, tuple[str, Any]] = {
@@ -51,12 +51,12 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What a role may do with a repository.
+    """The permissions of a role on a repository.
 
-    entry         the row of permissions that decides: the repository's name or a wildcard; "" for none
+    entry         repository name of the permission that applies, possibly a wildcard; "" for none
     url           the page of that permission, or of a new one
     policies      number of active row policies of the role on the repository
-    policies_url  their list
+    policies_url  the list of these policies
     """
 
     marks: tuple[Mark, ...]
@@ -154,14 +154,14 @@ def _cell(
 
 
 def _may_be_granted(repository: Repository[Any], operation: Operation) -> bool:
-    """Whether the operation exists, and roles can grant it."""
+    """Whether the operation exists, and roles may grant it."""
     writable = operation == "read" or repository.access != "ReadOnly"
     return writable and not needs_administrator(repository, operation)
 
 
 @page_link(Role)
 def matrix_link(request: HttpRequest, role: Role) -> PageLink | None:
-    """From a role's page to its column."""
+    """The link from a role's page to its column."""
     if not is_administrator(request):
         return None
     return PageLink(gettext("What it may do"), f"{MATRIX.url}?{urlencode({'role': role.name})}", "grid_on")

@@ -1,12 +1,12 @@
-"""Records failed and slow requests, so that an administrator finds them by the id that the response has.
+"""Records failed and slow requests, so that an administrator can find them by the request id in the response.
 
-Recorded are requests that were answered 4xx or 5xx, batches and imports of which a part failed, and requests that took
-SLOW_REQUEST_SECONDS; of a fast successful one the middleware only compares its status and time. Rows are written after
-the request, since a failed one rolls its transaction back.
+It records requests with a 4xx or 5xx response, batches and imports with a failed part, and requests that took
+SLOW_REQUEST_SECONDS. For others the middleware only compares status and time. Rows are written after the request, since
+a failed request rolls its transaction back.
 
-Bounds keep a caller who causes errors from filling the table and from displacing the records of others. Before a row
-is written, the rate limits' counters bound the rows per minute; afterwards each caller keeps its newest rows, and
-callers with the most rows lose first when the table is full. Anonymous callers have separate, lower bounds.
+Bounds prevent a caller who causes errors from filling the table and displacing the records of others. The rate limits'
+counters bound the rows per minute; each caller keeps its newest rows; and when the table is full, the callers with the
+most rows lose rows first. Anonymous callers have separate, lower bounds.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 
 class _Bounds(NamedTuple):
-    """Most rows of one caller a minute and in the table, and of all of this kind a minute (0: any) and in the table."""
+    """Maximum rows per minute and in the table: of one caller, and of all callers of this kind (0: no limit)."""
 
     caller_per_minute: int
     per_caller: int
@@ -51,14 +51,14 @@ class _Bounds(NamedTuple):
 
 KNOWN = _Bounds(caller_per_minute=100, per_caller=1_000, per_minute=0, rows=20_000)
 ANONYMOUS = _Bounds(caller_per_minute=20, per_caller=100, per_minute=200, rows=2_000)
-#: Begins the `caller` of anonymous requests; that of others begins with a guid.
+#: Prefix of `caller` for anonymous requests; for others it begins with a guid.
 _ADDRESS = "address "
-#: Counting all rows by caller takes some 10 ms: done once in so many rows.
+#: Number of rows between two counts of all rows by caller, each of which takes some 10 ms.
 _ROWS_BETWEEN_CHECKS = 200
-#: Of rows that wait for the database, the newest are kept.
+#: Maximum rows that wait to be written; the oldest are dropped.
 _MOST_WAITING = 1_000
 _MOST_CHARACTERS = 2_000
-#: Larger bodies are no errors of OAuth and SCIM.
+#: Maximum size of an error response of OAuth and SCIM; larger bodies are not parsed.
 _MOST_BYTES = 8_192
 
 
@@ -108,7 +108,7 @@ def _row(
     request: HttpRequest, response: HttpResponseBase, seconds: float, queries: int, error: ErrorSummary
 ) -> RecordedRequest:
     context = getattr(request, "call_context", None)
-    # The user of a page, if a middleware or view has read the session; a record is not worth a query.
+    # For pages, the user if a middleware or view has loaded it: a record should cost no query.
     user = context.user if context is not None else getattr(request, "_cached_user", None)
     user_id, login = (str(user.id), user.login) if user is not None and user.is_authenticated else ("", "")
     application = context.application if context is not None else ""
@@ -137,20 +137,20 @@ def _row(
 
 
 def _path(request: HttpRequest) -> str:
-    """The path; below /api/ with the query string. Those of pages have search terms, those of OAuth codes."""
+    """The path; below /api/ with the query string. On pages this may contain search terms, in OAuth codes."""
     query = request.META.get("QUERY_STRING", "")
     return f"{request.path}?{query}" if query and request.path_info.startswith("/api/") else request.path
 
 
 def _text(text: str, most: int = _MOST_CHARACTERS) -> str:
-    """The text as the log writes it, without characters that PostgreSQL cannot store."""
+    """The text in the form of the log, without characters that PostgreSQL cannot store."""
     return storable(loggable(text))[:most]
 
 
 def _root(request: HttpRequest) -> str:
     try:
         return base_url(request)
-    except Exception:  # of a host that is not this instance's
+    except Exception:  # raised for a host that is not in ALLOWED_HOSTS
         return ""
 
 
@@ -160,7 +160,7 @@ def _error_of(request: HttpRequest, response: HttpResponseBase) -> ErrorSummary:
 
 
 def _stated(response: HttpResponseBase) -> ErrorSummary:
-    """The error that a response in the format of OAuth (RFC 6749, 5.2) or SCIM (RFC 7644, 3.12) states; else empty."""
+    """The error in a response of OAuth (RFC 6749, 5.2) or SCIM (RFC 7644, 3.12); empty for other responses."""
     is_json = response.headers.get("Content-Type", "").partition(";")[0].endswith("json")
     if not is_json or not isinstance(response, HttpResponse) or len(response.content) > _MOST_BYTES:
         return ErrorSummary("")
@@ -176,7 +176,7 @@ def _stated(response: HttpResponseBase) -> ErrorSummary:
 
 
 def _note_exception(request: HttpRequest | None = None, **_: object) -> None:
-    """Keep what is recorded of an exception that no view handled; Django sends the signal where it caught it."""
+    """Signal receiver: store a summary of an unhandled exception on the request, for its record."""
     error = sys.exc_info()[1]
     if request is not None and error is not None:
         request.error_summary = summary_of(error)  # type: ignore[attr-defined]

@@ -29,14 +29,14 @@ from scripts.models import ScriptRun
 
 _MOST_CHOICES, _MOST_LINKS = 20, 20
 _SHOWN_MESSAGE = 80
-#: Of the page of a request: title of a group → its fields.
+#: Groups of the page of a request: title → fields.
 _GROUPS: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (None, ("request_id", "when", "method", "path", "status", "duration", "queries", "process")),
     (_("Error"), ("error_type", "error_code", "message", "failed_parts", "rule")),
     (_("Caller"), ("user", "trusted_application", "session", "client_address")),
     (_("Related"), ("script_runs", "same_id")),
 )
-#: 5xx that neither the data nor a rule decided: bugs, and what was busy or not reachable.
+#: 5xx that are not refusals by data or rules: bugs, and busy or unreachable services.
 UNEXPECTED = Q(status__gte=500) & (Q(error_type__in=("", INTERNAL_ERROR.type)) | Q(status=503))
 
 
@@ -46,7 +46,7 @@ def requests_by_id(request_id: str) -> QuerySet[RecordedRequest]:
 
 
 def unexpected_failures(since: datetime.datetime) -> QuerySet[RecordedRequest]:
-    """Requests that failed by no decision of the data or a rule, newest first."""
+    """Requests that failed for other reasons than refusals by data or rules, newest first."""
     return RecordedRequest.objects.filter(UNEXPECTED, at__gte=since)
 
 
@@ -91,11 +91,11 @@ class FrequentValuesFilter(admin.SimpleListFilter):
         return self.named([value for value, _count in values])
 
     def named(self, values: list[str]) -> list[tuple[str, str]]:
-        """The values with their names."""
+        """(value, name) of the values."""
         return [(value, value) for value in values]
 
     def has_output(self) -> bool:
-        """Also for a value that no row has: Django would ignore such a filter and list every row."""
+        """True for a value that no row has, too: Django would ignore such a filter and list every row."""
         return bool(self.value()) or super().has_output()
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[RecordedRequest]) -> QuerySet[RecordedRequest]:
@@ -103,25 +103,25 @@ class FrequentValuesFilter(admin.SimpleListFilter):
 
 
 class UserFilter(FrequentValuesFilter):
-    """By user."""
+    """Filters by user."""
 
     title, parameter_name = _("User"), "user_login"
 
 
 class ApplicationFilter(FrequentValuesFilter):
-    """By application."""
+    """Filters by application."""
 
     title, parameter_name = _("Application"), "application"
 
 
 class ErrorFilter(FrequentValuesFilter):
-    """By type of error."""
+    """Filters by type of error."""
 
     title, parameter_name = _("Error"), "error_type"
 
 
 class RuleFilter(FrequentValuesFilter):
-    """By business rule."""
+    """Filters by business rule."""
 
     title, parameter_name = _("Business rule"), "rule_id"
 
@@ -150,7 +150,7 @@ class RecordedRequestAdmin(ReadOnlyAdmin):
     empty_value_display = "–"
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """The list; a link to the id of a single request leads to its page."""
+        """The list; redirects a search for the id of a single request to its page."""
         if request.GET.keys() == {"q"} and self.has_view_permission(request):
             found = list(requests_by_id(request.GET["q"].strip())[:2])
             if len(found) == 1:
@@ -158,7 +158,7 @@ class RecordedRequestAdmin(ReadOnlyAdmin):
         return super().changelist_view(request, extra_context)
 
     def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> tuple[Any, bool]:
-        """Look an id up by index; other texts are searched in all rows, whose number is bounded."""
+        """Search an id by index, other texts in all rows, whose number is bounded."""
         by_id = queryset.filter(request_id=search_term.strip())
         return (by_id, False) if by_id.exists() else super().get_search_results(request, queryset, search_term)
 

@@ -24,6 +24,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from foundation import errors
+from foundation.texts import utc_text
 from identity.instance import client_address
 from identity.models import User
 from identity.rate_limits import check_client, note_client_failure
@@ -33,14 +34,14 @@ from platform_site.metrics import SCRAPER, figures, may_scrape, process_ids
 
 _MIB = 1024 * 1024
 _SHOWN_COMMAND = 120
-#: What `request.auth` is for a caller that may read the metrics.
+#: `request.auth` of a caller that may read the metrics.
 _METRICS_ACCESS = "metrics"
-# The first call measures nothing; each later one the time since the call before.
+# Starts the measurement: each call returns the load since the previous call.
 psutil.cpu_percent()
 
 
 class MetricsAuthentication(BaseAuthentication):
-    """METRICS_TOKEN, or without one a caller on this machine (platform_site.metrics)."""
+    """Authenticates by METRICS_TOKEN or, if it is not set, callers on this machine (platform_site.metrics)."""
 
     def authenticate(self, request: Request) -> tuple[AnonymousUser, str] | None:
         """Raises TooManyRequests for an address that guesses the token."""
@@ -53,7 +54,7 @@ class MetricsAuthentication(BaseAuthentication):
 
 
 class MayWatch(BasePermission):
-    """Administrators, and callers that may read the metrics."""
+    """Allows administrators, and callers that may read the metrics."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         if request.auth == _METRICS_ACCESS:
@@ -75,7 +76,7 @@ class ResourceMonitorView(PlatformView):
         return Response(resources(), template_name="site/resource_monitor.html")
 
     def handle_exception(self, exc: Exception) -> Any:
-        """A browser without a sign-in gets the login page; other failures are JSON."""
+        """Redirects a browser without a sign-in to the login page; other failures are JSON."""
         request = self.request._request
         response = super().handle_exception(exc)
         if response.status_code == 401 and settings.METRICS_TOKEN and "HTTP_AUTHORIZATION" in request.META:
@@ -86,10 +87,10 @@ class ResourceMonitorView(PlatformView):
 
 
 def resources() -> dict[str, Any]:
-    """What the monitor shows. The first members have the reference platform's names and units."""
+    """The figures of the monitor. The first members have the reference platform's names and units."""
     memory, swap = psutil.virtual_memory(), psutil.swap_memory()
     usage = resource.getrusage(resource.RUSAGE_SELF)
-    # Linux counts kilobytes, macOS bytes.
+    # In kilobytes on Linux, in bytes on macOS.
     unit = 1 if sys.platform == "darwin" else 1024
     return {
         "cpuUsage": psutil.cpu_percent(),
@@ -98,7 +99,7 @@ def resources() -> dict[str, Any]:
         "usedMemoryMiB": round((memory.total - memory.available) / _MIB, 1),
         "committedMemoryMiB": round((memory.used + swap.used) / _MIB, 1),
         "totalMemoryMiB": round(memory.total / _MIB, 1),
-        "serverTimeUtc": timezone.now().isoformat(),
+        "serverTimeUtc": utc_text(timezone.now()),
         "loadAverage": [round(each, 2) for each in os.getloadavg()],
         "process": {
             "id": os.getpid(),
@@ -133,7 +134,7 @@ def _belongs(pid: int, found: dict[int, psutil.Process], known: set[int]) -> boo
 
 
 def _described(process: psutil.Process) -> dict[str, Any]:
-    """Members are null where the system tells only the process's owner."""
+    """The figures of a process; null if the system shows them only to the process's owner."""
     info = process.info
     memory, times = info["memory_info"], info["cpu_times"]
     return {

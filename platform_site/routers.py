@@ -1,4 +1,4 @@
-"""Which database has which tables."""
+"""The router of the databases: default, broker, replicas."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class DatabaseRouter:
     db_for_write = db_for_read
 
     def allow_migrate(self, db: str, app_label: str, **hints: Any) -> bool | None:
-        """The broker has django-q2's tables only, the default database has all.
+        """The broker has only django-q2's tables, the default database has all.
 
-        The django-q2 tables of the default database are empty while there is a broker, and used when REDIS_URL is set.
-        Replicas have what the default database has.
+        The django-q2 tables of the default database are unused while there is a broker, and used when REDIS_URL is set.
+        Replicas have the tables of the default database.
         """
         if db in settings.DATABASE_REPLICAS:
             return False

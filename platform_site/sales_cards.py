@@ -1,7 +1,7 @@
-"""Cards about the orders of a year, for whoever may read orders: by state and by month (spec 09, 9.5).
+"""Cards about the orders of a year, by state and by month, for users who may read orders (spec 09, 9.5).
 
-Both read through the read engine, so they count the rows that the user's row policies allow. The time of a query grows
-with the orders of a year and not with all.
+Both use the read engine, so they count the rows that the user's row policies allow. The time of a query grows with the
+orders of one year, not with all.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _COLOURS: tuple[Colour, ...] = ("1", "2", "3", "4", "5")
 
 
 def may_read_sales(request: HttpRequest) -> bool:
-    """Whether the user may read any order."""
+    """Whether the user may read orders."""
     return permitted(request, "read", _ORDERS)
 
 
@@ -63,7 +63,7 @@ def orders_card(request: HttpRequest) -> Card:
 
 
 def sales_card(request: HttpRequest) -> Card:
-    """Totals of the released orders by month, each currency by itself."""
+    """Totals of the released orders by month and currency."""
     months = _year(request)
     sold = " or ".join(f"State eq '{state}'" for state in _SOLD)
     rows = _grouped(request, months, "yearmonth(DocumentDate)", "TotalLineAmount with sum as Total,$count as N", sold)
@@ -125,7 +125,7 @@ def _after(day: datetime.date) -> datetime.date:
 def _grouped(
     request: HttpRequest, months: list[datetime.date], by: str, aggregates: str, condition: str = ""
 ) -> list[dict[str, Any]]:
-    """The orders of the months, but for void ones, in groups."""
+    """The orders of the months in groups, without void ones."""
     context = admin_context(request)
     within = f"Void eq false and DocumentDate ge {months[0]} and DocumentDate lt {_after(months[-1])}"
     chosen = f"{within} and ({condition})" if condition else within
@@ -138,6 +138,6 @@ def _grouped(
 
 
 def _list_of(first: datetime.date, last: datetime.date, **conditions: str) -> str:
-    """The list of the orders of those months."""
+    """The URL of the list of the orders of those months."""
     dates = {"document_date__gte": str(first), "document_date__lt": str(_after(last))}
     return f"{reverse('admin:domain_salesorder_changelist')}?{urlencode({**dates, 'void__exact': '0', **conditions})}"

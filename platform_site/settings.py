@@ -1,7 +1,7 @@
 """Django settings.
 
-A value that differs between instances is an environment variable, declared here by a line that reads it: name, default
-and what operators must know of it. Such lines make the table of docs/reference/settings.md.
+A value that differs between instances is an environment variable, declared here by the line that reads it: name,
+default and meaning for operators. docs/reference/settings.md is generated from these lines.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ TENANTS_RUNNING = env.number(
     "Tenants that run at once; the least recently used one makes room. 0: as many as fit into half of the machine's "
     "memory, at most 1.5 GB.",
 )
-# Read when prometheus_client is first imported. Each process writes its counters into a file there. Each machine has a
-# directory: on a shared DATA_DIR processes of two machines could have the same id, and so the same file.
+# Read when prometheus_client is first imported. Each process writes its counters to a file named by its id. Each
+# machine has a directory, since processes of two machines with a shared DATA_DIR could have the same id.
 METRICS_DIR = DATA_DIR / "metrics" / platform.node()
 os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(METRICS_DIR)
 
@@ -111,7 +111,7 @@ CSRF_TRUSTED_ORIGINS = [f"{urlsplit(BASE_URL).scheme}://{urlsplit(BASE_URL).netl
 INSTALLED_APPS = [
     "foundation",
     "audit",
-    # Before identity, which unregisters the toolkit's admin pages: the domain generates those pages.
+    # Before identity, which unregisters the toolkit's admin pages; domain.admin generates these pages.
     "oauth2_provider",
     "identity",
     "domain",
@@ -122,7 +122,7 @@ INSTALLED_APPS = [
     "jobs",
     "event_sinks",
     "platform_site.apps.PlatformSiteConfig",
-    # Its templates come before those of Django's admin; PlatformAdminSite is the site.
+    # Before Django's admin, whose templates it overrides; PlatformAdminSite is the site.
     "unfold.apps.BasicAppConfig",
     "platform_site.apps.PlatformAdminConfig",
     "django.contrib.auth",
@@ -172,7 +172,7 @@ TEMPLATES = [
 # The admin's look. Ctrl-K searches (platform_site.admin_search).
 UNFOLD = {"COLORS": {}, "SHOW_VIEW_ON_SITE": False, "SIDEBAR": {"show_search": True, "command_search": True}}
 
-# Form widgets of ours have their templates beside all others.
+# So that templates of form widgets are found like all others.
 FORM_RENDERER = "foundation.form_renderer.FormRenderer"
 
 # --- mail ---------------------------------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ for _number, _replica_url in enumerate(
     DATABASES[DATABASE_REPLICAS[-1]] = {
         **_replica,
         "CONN_MAX_AGE": None,
-        # A server that is gone must not be waited for.
+        # Do not wait for an unavailable server.
         "OPTIONS": {"connect_timeout": 2, "tcp_user_timeout": 2000, **_replica.get("OPTIONS", {})},
         "TEST": {"MIRROR": "default"},
     }
@@ -244,7 +244,7 @@ REDIS_URL = env.url(
     "Redis or Valkey for cache, limits, change signals and the task broker; empty: files in DATA_DIR.",
     schemes=("redis", "rediss", "unix"),
 )
-# The task broker has its own file, so that its polling never waits for, or delays, a business transaction.
+# The task broker has its own file, so that its polling and business transactions do not wait for each other.
 if not REDIS_URL:
     DATABASES["broker"] = _sqlite("broker.sqlite3")
     DATABASES["broker"]["CONN_MAX_AGE"] = None
@@ -309,7 +309,7 @@ AUTH_PASSWORD_VALIDATORS: list[dict[str, Any]] = [
 ]
 AUTHENTICATION_BACKENDS = ["identity.backends.RoleBackend"]
 LOGIN_URL = "/id/account/login"
-# A login is unique in any case: an index on LOWER(login), which Django's check of unique fields cannot see.
+# A login is unique without regard to case: by an index on LOWER(login), which Django's check does not detect.
 SILENCED_SYSTEM_CHECKS = ["auth.W004"]
 OAUTH2_PROVIDER_APPLICATION_MODEL = "identity.TrustedApplication"
 OAUTH2_PROVIDER_ACCESS_TOKEN_MODEL = "identity.AccessToken"
@@ -337,7 +337,7 @@ OAUTH2_PROVIDER: dict[str, Any] = {
     "OIDC_RESPONSE_TYPES_SUPPORTED": ["code", "code id_token"],
     "OAUTH2_TOKEN_ENDPOINT_AUTH_METHODS_SUPPORTED": [*_CLIENT_AUTHENTICATION, "none"],
     "OIDC_TOKEN_ENDPOINT_AUTH_METHODS_SUPPORTED": [*_CLIENT_AUTHENTICATION, "none"],
-    # A rotated key signs at once; clients fetch the keys again for an unknown kid.
+    # A new key signs once no cache can lack it any more (identity.oauth.keys).
     "OIDC_JWKS_MAX_AGE_SECONDS": 300,
     "OIDC_RP_INITIATED_LOGOUT_ENABLED": True,
     "AUTHORIZATION_CODE_EXPIRE_SECONDS": 60,
@@ -346,9 +346,9 @@ OAUTH2_PROVIDER: dict[str, Any] = {
     "REFRESH_TOKEN_EXPIRE_SECONDS": 30 * 24 * 3600,
     "ROTATE_REFRESH_TOKEN": True,
     "REFRESH_TOKEN_REUSE_PROTECTION": True,
-    # Requests for client ID metadata documents at once, in each process; strangers cause them.
+    # Maximum concurrent requests for client ID metadata documents per process; unknown callers can cause them.
     "CIMD_MAX_CONCURRENT_FETCHES": 4,
-    # What may be redirected to is decided per application, exactly (identity.applications); loopback http included.
+    # Each application has its exact redirect URIs (identity.applications), loopback http included.
     "ALLOWED_REDIRECT_URI_SCHEMES": ["https"],
     "ALLOW_URI_WILDCARDS": False,
     "PKCE_REQUIRED": True,
@@ -384,7 +384,7 @@ STATIC_ROOT = BASE_DIR / Path(_static_dir).expanduser() if _static_dir else DATA
 STATICFILES_DIRS: list[Path] = []
 # Only this user can read DATA_DIR, static files included: the web server serves them.
 FILE_UPLOAD_PERMISSIONS = 0o600
-# File names contain a digest of the content, so that browsers may cache them for ever; `manage.py serve` collects them.
+# File names contain a digest of the content, so that browsers may cache them forever; `manage.py serve` collects them.
 STORAGES: dict[str, dict[str, Any]] = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": DATA_DIR / "files"}},
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
@@ -402,7 +402,7 @@ SESSION_ENGINE = "identity.browser_sessions"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE
-# Browsers take a cookie of this prefix from this very host over TLS only, so that no sibling host can set one.
+# Browsers accept a cookie with this prefix only from this host over TLS, so that no sibling host can set one.
 COOKIE_PREFIX = "__Host-" if SECURE else ""
 SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = f"{COOKIE_PREFIX}sessionid", f"{COOKIE_PREFIX}csrftoken"
 SECURE_SSL_REDIRECT = SECURE
@@ -443,6 +443,9 @@ SCRIPT_HISTORY_DAYS = env.number(
 )
 HISTORY_DAYS = env.number(
     "HISTORY_DAYS", 730, "Retention of the change history in days, where a repository has no other; 0: forever."
+)
+MESSAGE_HISTORY_DAYS = env.number(
+    "MESSAGE_HISTORY_DAYS", 90, "Retention of information messages in days; a task deletes older ones."
 )
 JOBS_TICK_SECONDS = env.number("JOBS_TICK_SECONDS", 10, "Seconds between the worker's looks for jobs that are due.")
 JOB_HISTORY_DAYS = env.number(
@@ -504,7 +507,7 @@ TABLE_STREAMS = env.number(
 )
 # Lifetime of a delta link; the change feed is kept at least as long.
 DELTA_RETENTION_DAYS = 30
-# Of every body but the Domain API's. A script of SCRIPT_SOURCE_BYTES in a form of the admin site has up to thrice that.
+# For all bodies except the Domain API's. A form of the admin site encodes a script in up to three times its bytes.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 3 * SCRIPT_SOURCE_BYTES + 1024 * 1024
 
 # --- log ----------------------------------------------------------------------------------------------------------
@@ -515,7 +518,7 @@ if LOG_FORMAT not in {"text", "json"}:
 LOG_LEVEL: str = env.text("LOG_LEVEL", "INFO", "Lowest level that is logged.").upper()
 if LOG_LEVEL not in {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}:
     raise ImproperlyConfigured(f"LOG_LEVEL must be DEBUG, INFO, WARNING, ERROR or CRITICAL, not {LOG_LEVEL!r}.")
-# A rule that takes longer is logged as a warning, too. A commit may fire dozens of rules.
+# SLOW_RULE_SECONDS: a slower rule is logged as a warning, too. It is less, since a commit may fire dozens of rules.
 SLOW_REQUEST_SECONDS = env.decimal(
     "SLOW_REQUEST_SECONDS", 1.0, "Requests that take longer are logged as warnings and recorded."
 )
@@ -543,12 +546,12 @@ LOGGING: dict[str, Any] = {
     "loggers": {
         # Django's own handlers would log everything twice, and send mail to unset addresses.
         "django": {"handlers": [], "level": LOG_LEVEL, "propagate": True},
-        # Each process logs each of its steps.
+        # Its INFO level logs each step of each process.
         "django-q": {"handlers": [], "level": "WARNING", "propagate": True},
         # Below INFO these loggers write tokens and codes.
         "oauthlib": {"level": "INFO"},
         "oauth2_provider": {"level": "INFO"},
-        # At DEBUG and WARNING it writes URLs with their query strings.
+        # At DEBUG and WARNING it logs URLs with their query strings.
         "urllib3": {"level": "ERROR"},
         # The request log has every 4xx and 5xx response; only unexpected failures are logged here.
         "django.request": {"handlers": [], "level": "ERROR", "propagate": True},
@@ -557,7 +560,7 @@ LOGGING: dict[str, Any] = {
 
 # --- files --------------------------------------------------------------------------------------------------------
 
-# Last: a configuration that is refused leaves no files.
+# Last, so that a refused configuration leaves no files.
 if sys.argv[1:2] == ["serve"] and not (TENANTS or {"--keys-only", "--only=worker", "worker"} & set(sys.argv[2:])):
     _knows = "--i-know" in sys.argv[2:]
     if _problem := start_problem(HOST, PORT, BASE_URL, debug=DEBUG, demo=DEMO, knows=_knows):
@@ -566,7 +569,7 @@ for _directory in (DATA_DIR, METRICS_DIR):
     _directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 for _database in DATABASES.values():
     if isinstance(_database["NAME"], Path):
-        # SQLite would create the file readable by everybody, and gives its WAL the mode of the database.
+        # SQLite would create the file readable for all users; the WAL gets the mode of the database.
         with contextlib.suppress(FileExistsError):
             os.close(os.open(_database["NAME"], os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 

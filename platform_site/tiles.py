@@ -1,12 +1,11 @@
 """Saved queries as cards of the home page.
 
-The home page has a place for each tile, and the browser asks for each by itself: a slow or broken query costs its own
-tile only. The query is a read with the rights and row policies of the user who looks, whoever saved it.
+The home page has a placeholder for each tile, which the browser loads separately: a slow or broken query affects only
+its tile. The query runs with the rights and row policies of the user who views the page, also if another user saved it.
 
-A query that reads one number shows it; one with a chart is drawn; any other shows its first rows. Its time is bounded
-by QUERY_SECONDS as that of any read, its rows by MOST_ROWS. A tile is kept in the process for KEPT_SECONDS, also one
-that failed; changed rights, another language and a query that is saved anew make another tile at once, changed data
-wait until then.
+A query that returns one number shows it; one with a chart shows the chart; others show their first rows. QUERY_SECONDS
+limits the time as for any read, MOST_ROWS the rows. A process caches a tile, also a failed one, for KEPT_SECONDS by
+query, rights and language: changes of these are visible at once, changed data after that time.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from domain.admin.context import admin_context
 from domain.api_site.query_charts import MOST_CATEGORIES, Row, cell_number, cell_text, chart_of_rows, has_fraction
 from domain.api_site.saved_queries import home_queries
 from domain.model.registry import repositories
-from domain.model.saved_queries import SavedQuery
+from domain.model.saved_settings import SavedQuery
 from domain.odata.http.views import service_root
 from domain.odata.message.message import ODataResponse, ReceivedRequest
 from domain.odata.service import handler
@@ -41,17 +40,17 @@ from identity.lru import GenerationalCache
 from platform_site.cards import Card, Line, Table, number_text
 
 KEPT_SECONDS = 60
-#: Rows that a tile reads at most; the first of them that a table shows.
+#: Maximum rows that a tile reads; maximum rows that a table shows.
 MOST_ROWS, TABLE_ROWS = MOST_CATEGORIES, 5
 _TABLE_COLUMNS, _CELL_CHARACTERS = 6, 80
-#: The service root before a path, if somebody saved a whole address; what a character outside quotes is followed by.
+#: The service root before a path, if the user saved a whole URL; a lookahead that matches outside of quotes.
 _ROOT, _OUTSIDE_QUOTES = re.compile(r"^/*(?:[\w:./-]*/)?domain/odata/?|^/+"), r"(?=(?:[^']*'[^']*')*[^']*$)"
-#: (query, rights, language) → (when it expires by time.monotonic, card).
+#: (query, rights, language) → (expiry by time.monotonic, card).
 _kept: GenerationalCache[Hashable, tuple[float, Card]] = GenerationalCache(500)
 
 
 def tiles_list(request: HttpRequest) -> list[Card]:
-    """A card for each tile of the user, which the browser loads."""
+    """A placeholder card for each tile of the user; the browser loads the tile."""
     return [
         replace(_card(query), said="…", load=reverse("admin:tile", args=[query.pk]))
         for query in home_queries(request.user.pk)
@@ -60,7 +59,7 @@ def tiles_list(request: HttpRequest) -> list[Card]:
 
 @require_safe
 def tile_page(request: HttpRequest, query_id: UUID) -> HttpResponse:
-    """The card of one query that the user has on the home page."""
+    """The card of one query on the user's home page."""
     query = get_object_or_404(home_queries(request.user.pk), pk=query_id)
     most = TABLE_ROWS + 1 if query.chart is None else MOST_ROWS
     context = admin_context(request).with_(scopes=frozenset({"read"}), prefer={"odata.maxpagesize": str(most)})
@@ -102,7 +101,7 @@ def _card(query: SavedQuery) -> Card:
 
 
 def _url(typed: str) -> tuple[str, str]:
-    """(path, query) of what was typed, as site.encoded of site_core.js: what is encoded already stays."""
+    """(path, query) of the typed text, percent-encoded unless it is already, as site.encoded of site_core.js."""
     text = _ROOT.sub("", "".join(line.strip() for line in typed.splitlines()))
     path, *query = re.split(r"\?" + _OUTSIDE_QUOTES, text, maxsplit=1)
     options = re.split("&" + _OUTSIDE_QUOTES, query[0]) if query else []
@@ -121,8 +120,8 @@ def _refusal(response: ODataResponse) -> str:
 
 
 def _rows(response: ODataResponse) -> list[Row]:
-    """The rows of a collection; an entity or a value as one row. Raises ValueError where there are none to read."""
-    if response.poll is not None or response.status != 200:
+    """The rows of a collection; an entity or a value as one row. Raises ValueError for other responses."""
+    if response.push is not None or response.status != 200:
         raise ValueError(response.status)
     body: Any = json.loads(response.body, parse_float=Decimal)
     found = body.get("value", body) if isinstance(body, dict) else body
@@ -134,7 +133,7 @@ def _listed(found: Any) -> list[Any]:
 
 
 def _of_rows(card: Card, rows: list[Row], language: str) -> Card:
-    """One number, or the first rows as a table."""
+    """The card with one number, or the first rows as a table."""
     names = list(dict.fromkeys(name for row in rows for name in row if "@" not in name))
     if len(rows) == len(names) == 1 and (number := cell_number(cell := rows[0].get(names[0]))) is not None:
         text = (
@@ -154,5 +153,5 @@ def _of_rows(card: Card, rows: list[Row], language: str) -> Card:
 
 
 def _more(rows: list[Row], most: int) -> tuple[Line, ...]:
-    """A line that says so where there are further rows."""
+    """A line that says that there are more rows; () if there are none."""
     return (Line(gettext("There are more rows; the query has them all.")),) if len(rows) >= most else ()

@@ -16,6 +16,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from foundation import errors
+from foundation.texts import utc_text
 from identity.anonymous_forms import MAX_BYTES, is_too_long
 from identity.applications import secret_hash
 from identity.instance import base_url
@@ -27,7 +28,7 @@ VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project
 
 
 class ToolView(PublicView):
-    """Scripts of any origin may read the response."""
+    """Base of public views whose responses scripts of any origin may read (CORS)."""
 
     default_response_headers = {"Access-Control-Allow-Origin": "*"}
 
@@ -40,7 +41,7 @@ class SecretSerializer(serializers.Serializer[None]):
 
 @method_decorator(sensitive_post_parameters(), name="dispatch")
 class Sha256View(ToolView):
-    """The base64 SHA-256 of `secret`, as ApplicationSecretHash holds it. The secret is neither stored nor logged."""
+    """The base64 SHA-256 of `secret`, as in ApplicationSecretHash. The secret is neither stored nor logged."""
 
     def get(self, request: Request) -> Response:
         return self._hashed(request.query_params)
@@ -78,7 +79,7 @@ class ServerInfoView(ToolView):
             {
                 "version": VERSION,
                 "baseUrl": base_url(request._request),
-                "serverTimeUtc": timezone.now().isoformat(),
+                "serverTimeUtc": utc_text(timezone.now()),
                 "python": ".".join(python_platform.python_version_tuple()[:2]),
                 "django": ".".join(str(part) for part in django.VERSION[:2]),
             }
@@ -86,7 +87,7 @@ class ServerInfoView(ToolView):
 
 
 class HealthView(PublicView):
-    """Liveness: the process answers. The database is not checked, so that a slow database gets no process killed."""
+    """Liveness: the process responds. Does not check the database, so that a slow one restarts no processes."""
 
     def get(self, request: Request) -> HttpResponse:
         return HttpResponse("ok\n", content_type="text/plain")
@@ -105,7 +106,7 @@ class FindingSerializer(serializers.Serializer[health.Finding]):
 
 
 class ReadyView(PublicView):
-    """Readiness: database, cache, queue and sandbox work, else 503. The workers are listed, but not required."""
+    """Readiness: 503 unless database, cache, queue and sandbox work. Reports the workers, but does not require them."""
 
     def get(self, request: Request) -> Response:
         findings = health.examine_all()

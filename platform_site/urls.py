@@ -41,7 +41,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("manage/apps/uninstall", app_links.uninstall_page, name="app_uninstall"),
     path("scim/v2/", include("domain.scim.urls")),
     path("tableapi/", include("domain.table_api.urls")),
-    # The page that describes the APIs, for who follows the discovery document in a browser.
+    # The page that describes the APIs, for links of the discovery document opened in a browser.
     path("tableapi/", RedirectView.as_view(pattern_name="api-index")),
     path("tableapi", RedirectView.as_view(pattern_name="api-index")),
     path("api/", include("domain.odata.http.urls")),
@@ -60,7 +60,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
 
 
 def follow_model() -> None:
-    """Make the addresses of the admin again, which has other pages since custom entities have changed."""
+    """Rebuild the URLs of the admin, whose pages have changed with the custom entities."""
     urlpatterns[-1] = path("admin/", admin.site.urls)
     clear_url_caches()
 

@@ -18,7 +18,7 @@ from domain.database import time_limit  # noqa: E402  (imports models, which the
 request_started.disconnect(close_old_connections)
 request_started.disconnect(reset_queries)
 
-# Not in the settings: migrations have no time limit.
+# Not in the settings, since migrations must have no time limit.
 connection_created.connect(time_limit.limit_connection)
 
 # Django imports the views with the first request, which then takes a second. They are imported here, so that a

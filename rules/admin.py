@@ -59,9 +59,9 @@ from rules.validation import check_rule
 _RULES = repositories[RULES]
 
 
-#: CSS class of the fieldset that the sentence takes the place of.
+#: CSS class of the fieldset that the sentence replaces.
 SENTENCE = "rule-sentence"
-#: Days of the average of firings a day.
+#: Days over which the firings per day are averaged.
 _SHOWN_DAYS = 7
 
 
@@ -144,7 +144,7 @@ class RuleAdmin(CodeCompletion, PostActions, AuthoredAdmin):
 
     @property
     def media(self) -> Media:
-        """With what choosers of entities need, which may come with a later choice."""
+        """Adds the assets of entity choosers, which a later choice may need."""
         chooser: Media = AutocompleteSelect(UserBusinessRule._meta.pk, self.admin_site).media
         media: Media = super().media
         sheets = ["platform_site/editor.css", charts.CSS, "rules/rules.css"]
@@ -187,7 +187,7 @@ class RuleAdmin(CodeCompletion, PostActions, AuthoredAdmin):
         )
 
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any], columns: Sequence[object]) -> None:
-        """As of every list; and the problems and recent firings of the rules."""
+        """Adds the problems and recent firings of the rules."""
         super().prepare_rows(request, rows, columns)
         shown = [rule.pk for rule in rows]
         problems = {spec.id: list(check_rule(spec)) for spec in stored_rules(active_only=False, only=shown)}
@@ -243,7 +243,7 @@ class RuleAdmin(CodeCompletion, PostActions, AuthoredAdmin):
 
     @admin.display(description=gettext_lazy("Fired"), ordering="fired_count")
     def fired(self, rule: Any) -> str:
-        """How often the rule acted, and how often a day in the last week."""
+        """Number of firings, and their daily average in the last week."""
         per_day = number_format(getattr(rule, "per_day", 0.0), 1)
         return format_html(
             '{} <br><span class="rule-problem">({})</span>',
@@ -253,7 +253,7 @@ class RuleAdmin(CodeCompletion, PostActions, AuthoredAdmin):
 
     @admin.display(description=gettext_lazy("Failures"), ordering="failure_count")
     def failures(self, rule: Any) -> int:
-        """How often the rule failed."""
+        """Number of failures."""
         return rule.failure_count or 0
 
     @admin.display(description=gettext_lazy("Average time"), ordering="mean_microseconds")
@@ -355,7 +355,7 @@ class RuleAdmin(CodeCompletion, PostActions, AuthoredAdmin):
         return Draft(request, self.fill) if is_draft(request) else super().new_submission(request)
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        """With the starting point that the address names."""
+        """Initial values from the starting point in the URL."""
         initial: dict[str, Any] = super().get_changeform_initial_data(request)
         start = chosen_start(request)
         if start is not None:
@@ -364,14 +364,14 @@ class RuleAdmin(CodeCompletion, PostActions, AuthoredAdmin):
         return initial
 
     def get_formset_kwargs(self, request: HttpRequest, obj: Any, inline: Any, prefix: str) -> dict[str, Any]:
-        """The rows of a new rule are those of its starting point."""
+        """Adds the rows of the starting point to a new rule."""
         kwargs: dict[str, Any] = super().get_formset_kwargs(request, obj, inline, prefix)
         if request.method == "GET" and obj._state.adding:
             kwargs["initial"] = initial_rows(request, prefix)
         return kwargs
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
-        """Shows the rows as a sentence to users who may write them; of a draft only the sentence, without errors."""
+        """Shows the rows as a sentence to users who may write them; a draft without errors."""
         inlines = {inline.formset.prefix: inline for inline in context["inline_admin_formsets"]}
         form = context["adminform"].form
         draft = isinstance(self.submission, Draft)

@@ -1,4 +1,4 @@
-"""Forms of the rule pages, with choices from the catalogues; a stored value always stays a choice."""
+"""Forms of the rule pages, with choices from the catalogues and the stored value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The authors of rules: who last saved a rule or one of its children (spec 05, 5.2)."""
+"""The authors of rules: the user who last saved a rule or one of its children (spec 05, 5.2)."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from rules.actions import action_types
 def stored_names(
     app_configs: Sequence[AppConfig] | None = None, databases: Iterable[str] | None = None, **kwargs: Any
 ) -> list[checks.CheckMessage]:
-    """rules.W001, rules.W002: stored event or action types whose class is gone. Other rules still run."""
+    """rules.W001, rules.W002: stored event or action types that are not registered. Other rules still run."""
     if databases is None or "default" not in databases:
         return []
     try:
@@ -30,12 +30,12 @@ def stored_names(
     except DatabaseError:
         return []  # before the first migration
     hint = "Run `manage.py validate_rules` to see which rules, and change or deactivate them."
-    gone = [
+    unregistered = [
         ("event", "W001", [name for name in events if event_types.get(name) is None]),
         ("action", "W002", [name for name in actions if action_types.get(name) is None]),
     ]
     return [
         checks.Warning(f"Stored rules use the {kind} type {name}, which does not exist.", hint=hint, id=f"rules.{code}")
-        for kind, code, names in gone
+        for kind, code, names in unregistered
         for name in sorted(names)
     ]

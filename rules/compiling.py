@@ -26,7 +26,7 @@ from rules.read_access import Reads
 from rules.scope import Finding, RuleScope, finding, scopes_of
 from rules.specs import ActionSpec, ConditionSpec, EventSpec, RuleSpec
 
-#: In place of an event, in traces and messages, where a user has started the rule.
+#: Name in traces and messages, in place of an event, of a rule that a user has started.
 STARTED = "STARTED"
 
 
@@ -54,8 +54,8 @@ class CompiledRule:
     steps           repository → the rule's entry in the chain of nested rules (spec 05, 5.3), with its author. A rule
     on
                     a base repository (documents, parties) applies to its subtypes too: these are all
-    reads           what its author must be able to read
-    broken          why it cannot be evaluated any more; "" if it can
+    reads           data that its author must be able to read
+    broken          the reason why it can no longer be evaluated; "" if it can
     """
 
     spec: RuleSpec
@@ -75,7 +75,7 @@ class CompiledRule:
 
 
 def compile_rule(rule: RuleSpec) -> Iterator[CompiledRule]:
-    """One compiled rule for each event. An unknown event is left out: nothing can raise it."""
+    """One compiled rule for each known event."""
     if rule.repository not in repositories:
         return
     for event_spec, scope in scopes_of(rule, repositories[rule.repository]):
@@ -85,7 +85,7 @@ def compile_rule(rule: RuleSpec) -> Iterator[CompiledRule]:
 
 
 def compile_start(rule: RuleSpec) -> CompiledRule | None:
-    """The rule for users who start it by hand; None if they may not. It has no event attributes."""
+    """The rule as users start it, without event attributes; None if it is not startable."""
     if not rule.user_startable or rule.repository not in repositories:
         return None
     return _compile_scope(rule, RuleScope(rule, repositories[rule.repository]), STARTED, "Normal")
@@ -102,7 +102,7 @@ def _compile_scope(rule: RuleSpec, scope: RuleScope, event: str, priority: str) 
     try:
         broken = _bind_members(rule, scope, conditions, actions)
     except Exception as exc:
-        # An unforeseen error in one rule must not stop the index, and so every commit of the instance.
+        # An unexpected error in one rule must not break the index, and with it every commit of the instance.
         record_failure(f"compiling the rule {rule.code}", exc)
         broken = f"{type(exc).__name__}: {exc}"
     where = f"{event} {scope.parameter}".strip()
@@ -134,7 +134,7 @@ def _paths(conditions: list[BoundCondition], actions: list[BoundAction]) -> Iter
 def _bind_members(
     rule: RuleSpec, scope: RuleScope, conditions: list[BoundCondition], actions: list[BoundAction]
 ) -> str:
-    """Bind what can be bound; returns why the rule is broken, or ""."""
+    """Bind the valid conditions and actions; returns the reason why the rule is broken, or ""."""
     broken = ""
     for condition in rule.conditions:
         bound = bind_condition(condition, scope)

@@ -161,7 +161,7 @@ class Comparison:
 
     name: ClassVar[str] = ""
     number: ClassVar[int]
-    #: As read in a sentence; of dates and times `phrase_of_time`, where it differs.
+    #: The comparison in a sentence; `phrase_of_time` for dates and times, if it differs.
     phrase: ClassVar[str] = ""
     phrase_of_time: ClassVar[str] = ""
     needs_value: ClassVar[bool] = True
@@ -221,7 +221,7 @@ class _Ordered(Comparison):
 
 @comparisons.register
 class GreaterThan(_Ordered):
-    """Strictly above: 0.25 is not above 0.25."""
+    """Strictly greater: 0.25 is not greater than 0.25."""
 
     name = "Greater_Than"
     number = 1
@@ -232,7 +232,7 @@ class GreaterThan(_Ordered):
 
 @comparisons.register
 class LessThan(_Ordered):
-    """Strictly below."""
+    """Strictly less."""
 
     name = "Less_Than"
     number = 2
@@ -243,7 +243,7 @@ class LessThan(_Ordered):
 
 @comparisons.register
 class GreaterThanOrEqual(_Ordered):
-    """Above or the same."""
+    """Greater or equal."""
 
     name = "Greater_Than_Or_Equal"
     number = 6
@@ -254,7 +254,7 @@ class GreaterThanOrEqual(_Ordered):
 
 @comparisons.register
 class LessThanOrEqual(_Ordered):
-    """Below or the same."""
+    """Less or equal."""
 
     name = "Less_Than_Or_Equal"
     number = 7

@@ -1,4 +1,4 @@
-"""A rule that is being written: the rows of its page as a RuleSpec, before it is saved."""
+"""Drafts of rules: the rows of a rule's page as a RuleSpec, before it is saved."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ COLLECTIONS: Mapping[str, tuple[str, str]] = {
     "Actions": (ACTIONS, "action_type"),
 }
 _REMOVE = re.compile(r"remove ((?:Events|Conditions|Actions)-\d{1,3})")
-#: Rows of a collection that a page adds to at most.
-_MOST_ROWS = 200
+#: Maximum rows of a collection on the page.
+_MAX_ROWS = 200
 
 
 def with_step(data: QueryDict) -> QueryDict:
-    """The submitted rows after the step: with a new row, or without one."""
+    """The submitted rows after the step, which adds or removes a row."""
     step = data.get(STEP, "")
     changed = data.copy()
     if (removed := _REMOVE.fullmatch(step)) is not None:
@@ -35,7 +35,7 @@ def with_step(data: QueryDict) -> QueryDict:
     collection = step.removeprefix("add ")
     if collection in COLLECTIONS:
         total = changed.get(f"{collection}-TOTAL_FORMS", "")
-        if total.isdigit() and int(total) < _MOST_ROWS:
+        if total.isdigit() and int(total) < _MAX_ROWS:
             changed[f"{collection}-TOTAL_FORMS"] = str(int(total) + 1)
             for name, value in _defaults(collection).items():
                 changed[f"{collection}-{total}-{name}"] = value
@@ -43,7 +43,7 @@ def with_step(data: QueryDict) -> QueryDict:
 
 
 def _defaults(collection: str) -> dict[str, str]:
-    """What a new row's page would send for the fields with a default."""
+    """The form values of a new row's fields with a default."""
     attributes = repositories[COLLECTIONS[collection][0]].attributes.values()
     return {
         each.python_name: str(each.field.get_default())
@@ -53,7 +53,7 @@ def _defaults(collection: str) -> dict[str, str]:
 
 
 def draft_of(request: HttpRequest, form: Any, formsets: Mapping[str, Any]) -> RuleSpec:
-    """The rule as its page has it, with the user as its author; collection → formset."""
+    """The rule of the page, with the user as its author. formsets: collection → formset."""
     instance = form.instance
     values = {
         attribute.name: _text(form, attribute.python_name, getattr(instance, attribute.python_name, None))
@@ -73,7 +73,7 @@ _OF_THE_RULE = frozenset(
 
 
 def rows_in(formset: Any, collection: str) -> Iterator[Any]:
-    """The forms of the rows that count: neither removed nor empty."""
+    """The forms of the rows that are neither removed nor empty."""
     for row in formset.forms:
         if not is_removed(row) and row[COLLECTIONS[collection][1]].value():
             yield row

@@ -40,8 +40,8 @@ class DryRun:
 def draft_dry_run(*, rule: RuleSpec, entity_id: str, context: CallContext) -> list[DryRun]:
     """One dry run for each event of the rule, each on the stored entity; the rule may be inactive, or not stored.
 
-    An attribute changes to its current value, and a document moves from its current state to the event's state. Nothing
-    is committed, so nothing is saved, sent or counted. Raises NotFound for an unknown entity.
+    The events have the attribute's current value as the new one, and the event's state as the document's new state.
+    Nothing is committed, so nothing is saved, sent or counted. Raises NotFound for an unknown entity.
     """
     return [_dry_run(compiled, entity_id, context) for compiled in compile_rule(rule)]
 

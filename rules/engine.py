@@ -1,8 +1,7 @@
 """Runs rules as a subscriber of the domain's events (spec 05, 5.2).
 
 An event's matching rules run by priority, then Code. The conditions of a rule are evaluated by ConditionNo until one
-does not hold; if all hold the actions run by ActionNo, then the script. Their changes are the platform's: CLIENT*
-events do not fire for them.
+does not hold; if all hold, the actions run by ActionNo, then the script. CLIENT* events do not fire for their changes.
 
 Failures:
 
@@ -10,7 +9,7 @@ FAIL                        Refused(RULE_FAILED) with the rule's message
 rules trigger each other    Refused(RULE_LOOP) with the chain, after MAX_DEPTH nested rules
 broken, may refuse          Refused(RULE_BROKEN) with the rule's name: it fails closed, whatever its conditions
 broken otherwise            skipped with a warning that names it, and recorded
-an unforeseen exception     Refused(RULE_BROKEN) with the rule's name
+an unexpected exception     Refused(RULE_BROKEN) with the rule's name
 """
 
 from __future__ import annotations
@@ -37,25 +36,25 @@ logger = logging.getLogger("platform.rules")
 #: Maximum depth of nested rules (in frontend datasets one rule's change raises another's event at once).
 MAX_DEPTH = 16
 
-_NOTHING: Triggers = {}
+_NO_TRIGGERS: Triggers = {}
 
 
 class RuleEngine:
     """The event subscriber of this app."""
 
     def watches(self, repository: str, event: str) -> Collection[str]:
-        """Parameters that active rules watch; one lookup, no query while the stamps are unchanged."""
-        return rule_index().triggers.get((repository, event), _NOTHING)
+        """Parameters that active rules watch; one lookup in the cached index."""
+        return rule_index().triggers.get((repository, event), _NO_TRIGGERS)
 
     def handle(self, occurrence: Occurrence) -> None:
         """Run the matching rules in order."""
-        result = rule_index().triggers.get((occurrence.record.repository.name, occurrence.type), _NOTHING)
+        result = rule_index().triggers.get((occurrence.record.repository.name, occurrence.type), _NO_TRIGGERS)
         for rule in result.get(occurrence.parameter, ()):
             run_rule(rule, occurrence)
 
     def listeners(self, repository: str, event: str) -> Collection[str]:
         """Codes of the active rules on the event, in order."""
-        return [rule.spec.code for rule in rule_index().triggers.get((repository, event), _NOTHING).get("", ())]
+        return [rule.spec.code for rule in rule_index().triggers.get((repository, event), _NO_TRIGGERS).get("", ())]
 
 
 engine = RuleEngine()
@@ -114,7 +113,7 @@ def evaluate(rule: CompiledRule, occurrence: Occurrence, trace: tracing.Trace | 
     except Exception as exc:
         error = _naming_rule(exc, rule, dataset)
         if isinstance(error, errors.PlatformError):
-            # Of nested rules the innermost one has raised it.
+            # The innermost of nested rules has raised it.
             error.rule_id = error.rule_id or rule.spec.id
         if error is exc:
             raise
@@ -160,13 +159,13 @@ def _naming_rule(exc: Exception, rule: CompiledRule, dataset: UnitOfWork) -> Exc
 
 
 def unreadable(rule: CompiledRule, occurrence: Occurrence) -> str:
-    """Why the author's rights do not suffice to evaluate the rule; "" if they do."""
+    """The reason why the author's rights do not suffice to evaluate the rule; "" if they do."""
     name = read_access.unreadable(rule.spec.author, rule.reads, occurrence.record, occurrence.attributes)
     return errors.format_message(read_access.REASON, [name]) if name else ""
 
 
 def _hidden(rule: CompiledRule, occurrence: Occurrence) -> str:
-    """Why the rule's messages may not show the entity; "" if they may, as for a rule without a known author."""
+    """The reason why the rule's messages may not show the entity; "" if they may, or the author is unknown."""
     author = rule.spec.author
     name = "" if author == NOBODY else read_access.hidden_entity(author, occurrence.record)
     return errors.format_message(read_access.REASON, [name]) if name else ""

@@ -1,8 +1,8 @@
 """Index of the active rules in this process: (repository, event) → parameter → rules in order.
 
-Built from the stamps "rules" (bumped by every commit of a rule or its children) and "custom_properties", and from the
-registry's generation; compared at each use. So a saved rule applies to the next write, in this process and in others
-(foundation.stamps).
+Cached under the cache versions "rules" (bumped by every commit of a rule or its children) and "custom_properties", and
+the registry's generation. So a saved rule applies to the next write, in this process and in others
+(foundation.cache_versions).
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from domain.model import custom_properties
 from domain.model.registry import repositories
-from foundation.stamped_cache import StampedCache
+from foundation.versioned_cache import VersionedCache
 from rules.compiling import CompiledRule, compile_rule, compile_start
 from rules.specs import stored_rules
 
-STAMP = "rules"
+CACHE_VERSION = "rules"
 
 #: parameter ("" for events without one) → rules in order
 Triggers = Mapping[str, tuple[CompiledRule, ...]]
@@ -27,7 +27,7 @@ class RuleIndex:
     """A consistent set of rules.
 
     triggers   (repository, event) → rules by parameter
-    startable  repository → rules that users start by hand, by code
+    startable  repository → rules that users can start, by code
     """
 
     triggers: Mapping[tuple[str, str], Triggers]
@@ -50,7 +50,7 @@ def _build() -> RuleIndex:
     return RuleIndex(_by_trigger(rules), startable)
 
 
-_index = StampedCache(_build, STAMP, custom_properties.STAMP, state=lambda: repositories.generation)
+_index = VersionedCache(_build, CACHE_VERSION, custom_properties.CACHE_VERSION, state=lambda: repositories.generation)
 
 
 def _by_trigger(rules: list[CompiledRule]) -> dict[tuple[str, str], Triggers]:

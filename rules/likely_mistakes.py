@@ -16,12 +16,12 @@ from rules.specs import ConditionSpec, RuleSpec
 
 _LOWER = ("Greater_Than", "Greater_Than_Or_Equal")
 _UPPER = ("Less_Than", "Less_Than_Or_Equal")
-#: Actions that send a message to the caller; events after the commit come after the response.
-_TOO_LATE = ("FAIL", "WARNING")
+#: Actions that return a message to the caller, which events after the commit cannot.
+_NEEDS_RESPONSE = ("FAIL", "WARNING")
 
 
 def contradiction(rule: RuleSpec, scope: RuleScope) -> Finding | None:
-    """Why the rule's conditions can never all hold for the scope's event; None if they may."""
+    """A finding if the rule's conditions can never all hold for the scope's event, else None."""
     known: dict[str, list[BoundCondition]] = {}
     if scope.event is not None and scope.event.name.startswith("STATE"):
         known["$tostate"] = [_target_state(scope)]
@@ -48,7 +48,7 @@ def _target_state(scope: RuleScope) -> BoundCondition:
 
 
 def _exclude(one: BoundCondition, other: BoundCondition) -> bool:
-    """Whether no value satisfies both; False where that is not certain."""
+    """Whether it is certain that no value satisfies both."""
     for fixed, compared in ((one, other), (other, one)):
         match fixed.comparison.name:
             case "IsNull":
@@ -98,6 +98,6 @@ def likely_mistakes(rule: RuleSpec) -> Iterator[Finding]:
             if action.action_type == "SETVALUE" and not (action.parameters[1].value or "").strip():
                 text = _("The rule {0} empties {1}: its SETVALUE has no value.")
                 yield finding(f"Actions/{action.index}", text, rule.code, action.parameters[0].value or "")
-            if scope.event.name.endswith("COMMITTED") and action.action_type in _TOO_LATE:
+            if scope.event.name.endswith("COMMITTED") and action.action_type in _NEEDS_RESPONSE:
                 text = _("{0} of the rule {1} comes too late on {2}: the change is saved and its caller answered.")
                 yield finding(f"Actions/{action.index}", text, action.action_type, rule.code, what)

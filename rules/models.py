@@ -12,8 +12,8 @@ from foundation.fields import GuidField
 class RuleState(models.Model):
     """Author, trace switch and statistics of one rule (spec 05, 5.2 and 5.5).
 
-    Not in the rule's own row: counting would change its version while somebody edits it, and only the platform sets the
-    author (domain.dataset.checks.authors).
+    Separate from the rule's row: counts must not change its version while a user edits it, and only the platform sets
+    the author (domain.dataset.checks.authors).
     """
 
     rule_id = GuidField(primary_key=True)
@@ -31,7 +31,7 @@ class RuleState(models.Model):
 
 
 class RuleDay(models.Model):
-    """Firings and failures of a rule on a day (UTC); kept for rules.statistics.KEPT_DAYS."""
+    """Firings and failures of a rule on a day (UTC); kept for rules.statistics.RETENTION_DAYS."""
 
     pk = models.CompositePrimaryKey("rule_id", "day")
     rule_id = GuidField()

@@ -1,4 +1,4 @@
-"""What a rule would do to the newest entities of its repository (spec 12, 12.1)."""
+"""Runs a rule on the newest entities of its repository, as a dry run (spec 12, 12.1)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rules.dry_run import DryRun, draft_dry_run
 from rules.specs import RuleSpec
 
 MAX_ENTITIES = 100
-#: Then the rest of the entities is left out: on SQLite a dry run keeps the lock of all writers.
+#: Maximum duration; further entities are skipped: on SQLite a dry run holds the lock of all writers.
 MAX_SECONDS = 10.0
 
 
@@ -32,10 +32,10 @@ class EntityOutcome:
 
 @dataclass(frozen=True, slots=True)
 class NewestOutcomes:
-    """How a rule acts on the newest entities. `outcomes` has only those on which it acts, newest first.
+    """The effects of a rule on the newest entities. `outcomes` has only those on which it acts, newest first.
 
-    entities    that were tried, of as many as there are up to MAX_ENTITIES
-    is_whole    whether the time was enough for all of them
+    entities    number of tried entities, up to MAX_ENTITIES
+    is_whole    whether all of them were tried in time
     """
 
     entities: int
@@ -44,7 +44,7 @@ class NewestOutcomes:
 
     @property
     def refused(self) -> list[EntityOutcome]:
-        """Where it refuses or fails."""
+        """The outcomes with a refusal or failure."""
         return [outcome for outcome in self.outcomes if outcome.refusal]
 
     @property
@@ -54,11 +54,11 @@ class NewestOutcomes:
 
     @property
     def changing(self) -> list[EntityOutcome]:
-        """Where it changes something, and lets the operation pass."""
+        """The outcomes with changes and without a refusal."""
         return [outcome for outcome in self.outcomes if outcome.changes and not outcome.refusal]
 
 
-def tried_on_newest(rule: RuleSpec, entities: Sequence[tuple[str, str]], context: CallContext) -> NewestOutcomes:
+def run_on_newest(rule: RuleSpec, entities: Sequence[tuple[str, str]], context: CallContext) -> NewestOutcomes:
     """Run the rule, which need not be stored, on each stored entity by itself, as `draft_dry_run` does.
 
     entities    (guid, display text), newest first

@@ -1,7 +1,7 @@
-"""What a rule would have done to the last changes: each change of the history happens again, in a dataset that is never
-committed (spec 12, 12.1).
+"""Runs a rule against past changes: repeats each change of the history in a dataset that is never committed (spec 12,
+12.1).
 
-The entity is as it was before and after the change; other entities, also those that it refers to, are as they are now.
+The entity has its values of before and after the change; other entities, also referenced ones, have current values.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from rules.compiling import CompiledRule, compile_rule
 from rules.engine import evaluate
 from rules.specs import RuleSpec
 
-MOST_CHANGES = 1_000
-#: Then the rest of the changes is left out: on SQLite a dry run keeps the lock of all writers.
-MOST_SECONDS = 10.0
-MOST_REFUSALS = 200
+MAX_CHANGES = 1_000
+#: Maximum duration; further changes are skipped: on SQLite a dry run holds the lock of all writers.
+MAX_SECONDS = 10.0
+MAX_REFUSALS = 200
 _CHANGES = "Systems.Core.ObjectChanges"
 _COLUMNS = (
     "EntityItemId",
@@ -63,15 +63,15 @@ class Refusal:
 
 @dataclass(slots=True)
 class PastRun:
-    """What the rule would have done.
+    """The result.
 
-    changes    looked at, newest first
-    matched    of these raise an event of the rule
-    acted      on these its conditions hold
-    refused    and it refuses or fails; the first MOST_REFUSALS are in `refusals`
-    since      time of the oldest change looked at
-    is_cut     it took too long to look at all of them
-    unknown    events that the history does not know enough of
+    changes    number of evaluated changes, newest first
+    matched    number of those that raise an event of the rule
+    acted      number of those for which its conditions hold
+    refused    number of those that it refuses or fails at; the first MAX_REFUSALS are in `refusals`
+    since      time of the oldest evaluated change
+    is_cut     whether the time was too short for all changes
+    unknown    events for which the history has too little data
     """
 
     changes: int = 0
@@ -87,8 +87,8 @@ class PastRun:
 def past_run(*, rule: RuleSpec, context: CallContext, last: int) -> PastRun:
     """Run a rule, which need not be stored or active, against the last changes of its repository.
 
-    Only changes that the caller may see, and whose attributes the history keeps. Nothing is saved or sent.
-    Looks at most at MOST_CHANGES, for at most MOST_SECONDS.
+    Only changes that the caller may see, and whose attributes the history has. Nothing is saved or sent. Evaluates at
+    most MAX_CHANGES, for at most MAX_SECONDS.
     """
     result = PastRun()
     if rule.repository not in repositories:
@@ -103,9 +103,9 @@ def past_run(*, rule: RuleSpec, context: CallContext, last: int) -> PastRun:
         ctx=context,
         filter=f"RepositoryName in ({listed}) and (Changes ne null or OldValues ne null)",
         orderby="Id desc",
-        limit=min(max(last, 1), MOST_CHANGES),
+        limit=min(max(last, 1), MAX_CHANGES),
     )
-    until = time.monotonic() + MOST_SECONDS
+    until = time.monotonic() + MAX_SECONDS
     with dry_runs.dry_run():
         for row in rows:
             if time.monotonic() > until:
@@ -113,11 +113,11 @@ def past_run(*, rule: RuleSpec, context: CallContext, last: int) -> PastRun:
                 break
             result.changes += 1
             result.since = row[2]
-            _look_at(compiled, context, row, result)
+            _evaluate_change(compiled, context, row, result)
     return result
 
 
-def _look_at(compiled: list[CompiledRule], context: CallContext, row: tuple[Any, ...], result: PastRun) -> None:
+def _evaluate_change(compiled: list[CompiledRule], context: CallContext, row: tuple[Any, ...], result: PastRun) -> None:
     entity, operation, at, user, changes, old, name = row
     changed: dict[str, Any] = orjson.loads(changes) if changes else {}
     matched = acted = refused = False
@@ -126,16 +126,16 @@ def _look_at(compiled: list[CompiledRule], context: CallContext, row: tuple[Any,
         if attributes is None:
             continue
         matched = True
-        # What a script or a number sequence writes for one change, the next one must not see.
+        # Rolls back the writes of scripts and number sequences before the next change.
         with transaction.atomic():
             record = _record(Dataset(context), repositories[name], str(entity), operation, changed, old)
             fired, message = _evaluated(rule, record, attributes)
-            text = record.describe() if message is not None and len(result.refusals) < MOST_REFUSALS else ""
+            text = record.describe() if message is not None and len(result.refusals) < MAX_REFUSALS else ""
             transaction.set_rollback(True)
         acted = acted or fired
         if message is not None and not refused:
             refused = True
-            if len(result.refusals) < MOST_REFUSALS:
+            if len(result.refusals) < MAX_REFUSALS:
                 result.refusals.append(Refusal(str(entity), text, operation, at, user or "", rule.event, message))
     result.matched += matched
     result.acted += acted
@@ -161,7 +161,7 @@ def _event_attributes(
     """The attributes of the event that the change raises; None if it raises none of the rule."""
     event, parameter = rule.event, rule.parameter
     if event in _ON_COMMIT:
-        # A root of which only parts changed is not changed itself.
+        # A root is unchanged if only its parts changed.
         return {} if operation != "Update" or changed else None
     if event in _OF_ROOTS:
         return {} if repository.is_root else None
@@ -194,7 +194,7 @@ def _record(
     changed: Mapping[str, Any],
     old: str | None,
 ) -> Record:
-    """The entity with the change pending, in a dataset of its own."""
+    """The entity with the change pending, in the dataset."""
     before: dict[str, Any] = orjson.loads(old) if old else {}
     values: dict[str, Any] = {name: None for name, each in repository.attributes.items() if each.field is not None}
     values |= dict(_thawed(repository, before))

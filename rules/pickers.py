@@ -1,7 +1,7 @@
 """Inputs of a rule's sentence: names by repository, values by kind (spec 05, 5.5).
 
-Each is a widget for the text that the rule stores, so forms validate texts whatever widget shows them. A stored text
-that a typed input cannot show gets a text input: opening a page must not change the rule.
+Each is a widget for the text that the rule stores, so forms always validate texts. A stored text that a typed input
+cannot show gets a text input: opening a page must not change the rule.
 """
 
 from __future__ import annotations
@@ -47,25 +47,25 @@ def attribute_choices(
 ) -> Choices:
     """The names of one level: attributes, custom properties, at the top the event's values, and references to follow.
 
-    `chosen` decides the level: that of "Customer.Number" and of "Customer." are the names behind the customer. A value
-    that ends with a dot leads to a level and is no name yet.
+    `chosen` determines the level: "Customer.Number" and "Customer." have the names of the customer. A value that ends
+    with a dot is a level, not a name.
     """
     path = chosen.rpartition(".")[0]
-    level = _behind(request, repository, path)
+    level = _target_of(request, repository, path)
     if level is None:
         path, level = "", repository
-    prefix, said = (f"{path}.", _said(path) + _STEP) if path else ("", "")
+    prefix, words = (f"{path}.", _path_in_words(path) + _STEP) if path else ("", "")
     members = [each for each in level.attributes.values() if each.kind is not Kind.BINARY and not each.secret]
     groups: list[Choice | tuple[str, Sequence[Choice]]] = [
-        (prefix, f"{said}…") if path else ("", "---------"),
+        (prefix, f"{words}…") if path else ("", "---------"),
         *([("", f"‹ {gettext('back')}")] if path else []),
-        (gettext("Attributes"), [(prefix + each.name, said + in_words(each.name)) for each in members]),
-        (gettext("Custom properties"), [(prefix + name, said + name) for name in custom_names(level)]),
+        (gettext("Attributes"), [(prefix + each.name, words + in_words(each.name)) for each in members]),
+        (gettext("Custom properties"), [(prefix + name, words + name) for name in custom_names(level)]),
         (gettext("Of the event"), [(event.name, event.name) for event in events] if not path else []),
         (
             gettext("Through a reference"),
             [
-                (f"{prefix}{each.name}.", f"{said}{in_words(each.name)}{_STEP}…")
+                (f"{prefix}{each.name}.", f"{words}{in_words(each.name)}{_STEP}…")
                 for each in members
                 if each.is_reference and permitted(request, "read", repositories[each.target])
             ],
@@ -74,8 +74,8 @@ def attribute_choices(
     return [group for group in groups if group[1]]
 
 
-def _behind(request: HttpRequest, repository: Repository[Any], path: str) -> Repository[Any] | None:
-    """The repository at the end of a path of references; None if there is none that the user may read."""
+def _target_of(request: HttpRequest, repository: Repository[Any], path: str) -> Repository[Any] | None:
+    """The repository at the end of a path of references; None for an invalid path or an unreadable repository."""
     for name in path.split(".") if path else ():
         attribute = repository.attribute(name)
         if attribute is None or not attribute.is_reference:
@@ -86,7 +86,7 @@ def _behind(request: HttpRequest, repository: Repository[Any], path: str) -> Rep
     return repository
 
 
-def _said(path: str) -> str:
+def _path_in_words(path: str) -> str:
     return _STEP.join(in_words(part) for part in path.split("."))
 
 
@@ -94,7 +94,7 @@ def _said(path: str) -> str:
 
 
 def drop_down(choices: Choices, chosen: str) -> forms.Widget:
-    """A drop-down; a chosen value that is not among the choices stays one."""
+    """A drop-down; an unknown chosen value is added to the choices."""
     flat = {value for group in choices for value, _ in (group[1] if not isinstance(group[1], str) else [group])}
     if chosen and chosen not in flat and not chosen.endswith("."):
         choices = [*choices, (chosen, gettext("{0} (does not exist)").replace("{0}", chosen))]
@@ -103,7 +103,7 @@ def drop_down(choices: Choices, chosen: str) -> forms.Widget:
 
 
 def text_input(*, lines: int = 1) -> forms.Widget:
-    """A text input; of several lines an area."""
+    """A text input, or a text area for several lines."""
     widget: forms.Widget = UnfoldAdminTextareaWidget({"rows": lines}) if lines > 1 else UnfoldAdminTextInputWidget()
     return widget
 
@@ -143,7 +143,7 @@ def _is_number(text: str) -> bool:
 
 
 def _members(enum: EnumType, text: str) -> list[Choice]:
-    """The members in words; the one that the text names, however it is spelt, has the text as its value."""
+    """The members in words; the chosen one keeps the spelling of the text as its value."""
     try:
         named = enum.member(text.replace(" ", "")) if text else ""
     except ValueError:
@@ -152,7 +152,7 @@ def _members(enum: EnumType, text: str) -> list[Choice]:
 
 
 def _chooser(request: HttpRequest, attribute: Attribute | None, text: str) -> forms.Widget | None:
-    """A search over the entities that the user may read; None where there is no page to search with."""
+    """A search over the entities that the user may read; None for entities without an admin page."""
     if attribute is None or attribute.field is None:
         return None
     model: Any = repositories[attribute.target].model

@@ -1,7 +1,7 @@
 """Checks that a rule reads only data that its author may read (spec 05, 5.2).
 
-A rule compares, copies and sends values of its entity and of referenced entities. Its author is the user who saved it
-last, with the author's current roles. A repository is checked when the rule is saved and when it runs, a referenced row
+A rule compares, copies and sends values of its entity and of referenced entities. The author, the user who saved it
+last, is checked with current roles: access to repositories when the rule is saved and when it runs, to referenced rows
 when it runs.
 """
 
@@ -21,7 +21,7 @@ from domain.dataset.unit.autoflush import flushed
 from domain.model.registry import repositories
 from identity.context import AllPermissions, CallContext
 
-#: Message of a rule that is not run.
+#: Reason of a rule that does not run.
 REASON = _("its author may not read {0}")
 
 
@@ -38,10 +38,10 @@ def unreadable_repository(author: Authority, repository: str, paths: Iterable[Re
     context = context_of(author)
     if isinstance(context.permissions, AllPermissions):
         return ""
-    # A rule without a known author shows its entity to nobody.
+    # A rule without a known author does not disclose its entity.
     own = () if author == NOBODY else (repository,)
     hops = [hop for path in paths for hop in path]
-    # Which rows of a list the author may read is not checked row by row: all of them, or none.
+    # Lists are not checked row by row: a row policy refuses the whole list.
     lists = (hop.target for hop in hops if isinstance(hop, EventName) and hop.name == ROWS)
     for name in lists:
         if access.has_policies(context, repositories[name], "read"):
@@ -71,9 +71,7 @@ def hidden_entity(author: Authority, record: Record) -> str:
 
 
 def may_see(context: CallContext, record: Record) -> bool:
-    """Whether the caller of the context may see the record as it will be stored; a deleted one as it was.
-
-    Pending changes are visible only to the caller of the running request.
+    """Whether the context's caller may see the record with its pending values; a deleted one with its former values.
     """
     if isinstance(context.permissions, AllPermissions):
         return True

@@ -16,7 +16,7 @@ from domain.events.types import EventType, event_types
 from domain.model import custom_properties
 from domain.model.registry import repositories
 from domain.model.repository import Repository
-from foundation import errors, stamps
+from foundation import cache_versions, errors
 from foundation.enums import DOCUMENT_STATE
 from foundation.kinds import Kind
 from rules.specs import EventSpec, RuleSpec
@@ -30,7 +30,7 @@ class Finding:
     target: str = ""
 
     def within(self, prefix: str) -> Finding:
-        """The same with its target inside `prefix`: "Conditions/2"."""
+        """The finding with its target inside `prefix`: "Conditions/2"."""
         return Finding(self.message, f"{prefix}/{self.target}" if self.target else prefix)
 
 
@@ -67,13 +67,13 @@ class RuleScope:
 def cached_template(repository: Repository[Any], source: str, events: tuple[EventName, ...]) -> Template:
     """As `compile_template`, cached while the registry and the custom properties are unchanged."""
     return _cached_template(
-        repository, source, events, repositories.generation, stamps.current(custom_properties.STAMP)
+        repository, source, events, repositories.generation, cache_versions.current(custom_properties.CACHE_VERSION)
     )
 
 
 @lru_cache(maxsize=2048)
 def _cached_template(
-    repository: Repository[Any], source: str, events: tuple[EventName, ...], generation: int, stamp: int
+    repository: Repository[Any], source: str, events: tuple[EventName, ...], generation: int, version: int
 ) -> Template:
     return compile_template(repository, source, events=events)
 
@@ -123,7 +123,7 @@ def bind_event(rule: RuleSpec, repository: Repository[Any], spec: EventSpec) -> 
 
 
 def scopes_of(rule: RuleSpec, repository: Repository[Any]) -> Iterator[tuple[EventSpec | None, RuleScope | Finding]]:
-    """A scope for each event; one without event attributes for a rule that has none."""
+    """A scope for each event; one without event attributes for a rule without events."""
     if not rule.events:
         yield None, RuleScope(rule, repository)
     for spec in rule.events:

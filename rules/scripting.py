@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 def run_script(firing: Firing) -> None:
     """Run the rule's script against the dataset, with the entity as `subject` and the event attributes as `event`.
 
-    The script acts as the platform: CLIENT* events do not fire for its changes, and it may change the subject whatever
-    the caller's rights; for everything else the caller's rights apply. It cannot end its transaction. Raises Refused:
-    SCRIPT_CANCELLED (Action.cancel), SCRIPT_THREW, SCRIPT_LIMIT, or a refusal of the platform.
+    CLIENT* events do not fire for its changes. It may change the subject without the caller's rights, everything else
+    only with them. It cannot end its transaction. Raises Refused: SCRIPT_CANCELLED (Action.cancel), SCRIPT_THREW,
+    SCRIPT_LIMIT, or a refusal of the platform.
     """
     source, dataset = firing.rule.script_text or "", firing.dataset
     if source.strip():
@@ -32,7 +32,7 @@ def run_script(firing: Firing) -> None:
 
 
 def script_problem(source: str) -> str | None:
-    """Why the script does not compile; None if it does. Raises Unavailable if no worker is free."""
+    """The syntax error of the script; None if it compiles. Raises Unavailable if no worker is free."""
     if not source.strip():
         return None
     try:

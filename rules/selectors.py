@@ -10,8 +10,8 @@ from django.utils.translation import get_language
 from domain.entities.systems_bpm import UserBusinessRule
 from domain.model import custom_properties
 from domain.model.registry import repositories
-from foundation.stamped_cache import StampedCache
-from rules.index import STAMP
+from foundation.versioned_cache import VersionedCache
+from rules.index import CACHE_VERSION
 from rules.models import RuleState
 from rules.specs import stored_rules
 from rules.validation import check_rule
@@ -19,7 +19,7 @@ from rules.validation import check_rule
 
 @dataclass(frozen=True, slots=True)
 class BrokenRule:
-    """An active rule that cannot be evaluated any more, and the first reason."""
+    """An active rule that can no longer be evaluated, and the first reason."""
 
     id: str
     code: str
@@ -28,7 +28,7 @@ class BrokenRule:
 
 @dataclass(frozen=True, slots=True)
 class FailingRule:
-    """An active rule with failures: `failures` of `runs`."""
+    """An active rule with failures: number of failures and runs."""
 
     id: str
     code: str
@@ -37,15 +37,13 @@ class FailingRule:
 
 
 #: Language of the reasons → broken rules.
-_broken: StampedCache[dict[str, tuple[BrokenRule, ...]]] = StampedCache(
-    dict, STAMP, custom_properties.STAMP, state=lambda: repositories.generation
+_broken: VersionedCache[dict[str, tuple[BrokenRule, ...]]] = VersionedCache(
+    dict, CACHE_VERSION, custom_properties.CACHE_VERSION, state=lambda: repositories.generation
 )
 
 
 def broken_rules() -> tuple[BrokenRule, ...]:
-    """Broken rules by code. Computed once after each change of rules, custom properties or repositories, as rules.index
-    is.
-    """
+    """Broken rules by code, cached as rules.index."""
     known, language = _broken.get(), get_language() or ""
     if language not in known:
         result = ((rule, next(check_rule(rule), None)) for rule in stored_rules(active_only=True))

@@ -1,7 +1,7 @@
 """A rule's page as a sentence: "When an object of … is about to be saved, if …, then …" (spec 05, 5.5).
 
-The rows are those of the page's formsets. Each shows only what its event, comparison or action takes, in inputs that
-fit the chosen names. templates/rules/_sentence.html sends the form again after each choice, for what can follow it.
+The rows are those of the page's formsets. Each shows only the fields of its event, comparison or action, in inputs for
+the chosen names. templates/rules/_sentence.html submits the form after each choice to update the following inputs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from rules.scope import RuleScope, scopes_of
 from rules.specs import ActionSpec, ParameterSpec, RuleSpec
 
 _MOMENTS = frozenset({Kind.DATE, Kind.DATETIME})
-#: Types of parameters in words; Reference is offered only where it is stored: a constant names an entity, too.
+#: Types of parameters in words; Reference is a choice only if stored: a constant can also name an entity.
 _TYPES = {
     "Constant": _("exactly"),
     "Interpolate": _("text with {Names}"),
@@ -114,7 +114,7 @@ class Clause:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no row is left."""
+        """Whether it has no row."""
         return all(row.is_removed for row in self.rows)
 
 
@@ -136,7 +136,7 @@ def clauses(request: HttpRequest, rule: RuleSpec, formsets: Mapping[str, Any]) -
                 word = gettext(following)
             rows.append(row)
         if request.POST.get(STEP) == f"add {collection}" and rows and rows[-1].parts:
-            # Not autofocus: browsers complain of it where something has the focus already.
+            # Not autofocus: browsers log an error if another element has the focus.
             rows[-1].parts[0].field.field.widget.attrs["data-begin"] = True
         result.append(Clause(collection, gettext(title), gettext(_ADD[collection]), formset.management_form, rows))
     return result
@@ -152,7 +152,7 @@ class SentenceInputs:
         self.events = list({name.name: name for scope in self.scopes for name in scope.events}.values())
 
     def bind(self, text: str) -> Name | None:
-        """The name in the first scope that knows it."""
+        """The name in the first scope that resolves it."""
         for scope in self.scopes:
             try:
                 return scope.bind(text)
@@ -163,10 +163,10 @@ class SentenceInputs:
     # --- events -------------------------------------------------------------------------------------------------------
 
     def fill_event(self, row: Row) -> None:
-        """The event and, where it takes one, its parameter."""
+        """Add the event and, if it takes one, its parameter."""
         event = event_types.get(_value(row, "event_type"))
         offered: Sequence[EventType] = list(event_types) if self.repository is None else event_types.of(self.repository)
-        choices = [("", "---------"), *((each.name, _said(each)) for each in offered)]
+        choices = [("", "---------"), *((each.name, _phrase_of(each)) for each in offered)]
         _add(row, "event_type", gettext("Event"), drop_down(choices, _value(row, "event_type")))
         if event is not None:
             row.hint = f"{event.name}: {gettext(event.description)}"
@@ -183,7 +183,7 @@ class SentenceInputs:
             chosen = event.parameter.normalise(self.repository, text) if text else ""
         except ValueError:
             chosen = ""
-        # The stored spelling is kept, whichever it is.
+        # Keeps the stored spelling.
         choices = [
             (text if each == chosen else each, in_words(each)) for each in event.parameter.choices(self.repository)
         ]
@@ -192,7 +192,7 @@ class SentenceInputs:
     # --- conditions ---------------------------------------------------------------------------------------------------
 
     def fill_condition(self, row: Row) -> None:
-        """The attribute, a comparison that its kind has, and a value if the comparison takes one."""
+        """Add the attribute, a comparison for its kind, and a value if the comparison takes one."""
         text = _value(row, "attribute_name")
         name = self.bind(text) if text else None
         _add(row, "attribute_name", gettext("Attribute"), self._name_input(text))
@@ -223,9 +223,9 @@ class SentenceInputs:
     # --- actions ------------------------------------------------------------------------------------------------------
 
     def fill_action(self, row: Row) -> None:
-        """The action and the parameters that it takes."""
+        """Add the action and its parameters."""
         chosen = _value(row, "action_type")
-        choices = [(each.name, _said(each)) for each in action_types if each.is_available]
+        choices = [(each.name, _phrase_of(each)) for each in action_types if each.is_available]
         _add(row, "action_type", gettext("Action"), drop_down([("", "---------"), *choices], chosen))
         action_type = action_types.get(chosen)
         if action_type is not None:
@@ -275,13 +275,13 @@ def _scopes(rule: RuleSpec, repository: Repository[Any] | None) -> Iterator[Any]
     yield RuleScope(rule, repository)
 
 
-def _said(each: EventType | ActionType) -> str:
-    """The type in the sentence; types of other apps may have a description only."""
+def _phrase_of(each: EventType | ActionType) -> str:
+    """The words for the type in the sentence; types of other apps may have only a description."""
     return gettext(each.phrase or each.description or each.name)
 
 
 def _usual_type(row: Row, declared: ParameterRule, given: ParameterSpec) -> str:
-    """The type of a parameter that states none: as stored rules are read; of a new message a text with names."""
+    """The default type of a parameter: for stored rules as they run, for a new message a template."""
     is_new = row.form.instance._state.adding
     return "Interpolate" if is_new and declared.types == MESSAGE else declared.default_type(given)
 
@@ -300,25 +300,25 @@ def _value(row: Row, name: str) -> str:
 
 
 def _add(row: Row, name: str, title: str, widget: Widget, words: str = "") -> None:
-    """Show the field in the sentence, in this widget, named for people who do not see the words around it."""
+    """Show the field in the sentence, in this widget, with an accessible name."""
     widget.attrs["aria-label"] = title
     row.form.fields[name].widget = widget
     row.parts.append(Part(row.form[name], words))
 
 
 def _hide(row: Row, name: str, value: str) -> None:
-    """Send the field unseen."""
+    """Submit the field as a hidden input."""
     shown = row.form.fields[name]
     shown.widget = shown.hidden_widget()
     _preset(row, name, value)
 
 
 def _preset(row: Row, name: str, value: str) -> None:
-    """Show the field with this value, whatever was stored or sent."""
+    """Show the field with this value instead of the stored or submitted one."""
     if row.form.is_bound:
         row.form.data[row.form.add_prefix(name)] = value
     row.form.initial[name] = value
-    row.form[name].__dict__.pop("initial", None)  # which the bound field caches
+    row.form[name].__dict__.pop("initial", None)  # cached by the bound field
 
 
 def _add_more(row: Row, name: str, title: str) -> None:

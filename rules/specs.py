@@ -17,7 +17,7 @@ from rules.authors import AUTHORS
 
 #: A name in braces, but not JSON such as {"value": 1}.
 _PLACEHOLDER = re.compile(r"\{[$#@\w]")
-#: The supported script language. The model also has CSharp, which is stored and refused.
+#: The supported script languages. The model also has CSharp, which is refused.
 LANGUAGES = ("Integrated", "JavaScript")
 RULES = "Systems.Bpm.UserBusinessRules"
 EVENTS = "Systems.Bpm.UserBusinessRuleEvents"
@@ -96,9 +96,9 @@ class RuleSpec:
         return self.script_language == "JavaScript" and bool((self.script_text or "").strip())
 
     def can_refuse(self) -> bool:
-        """Whether the rule may refuse an operation: such a rule fails closed when it is broken.
+        """Whether the rule may refuse an operation, and so fails closed when it is broken.
 
-        A script refuses by Action.cancel, and by an uncaught exception.
+        A script refuses by Action.cancel or an uncaught exception.
         """
         if self.has_script and any(word in (self.script_text or "") for word in ("cancel", "throw")):
             return True
@@ -106,7 +106,7 @@ class RuleSpec:
 
 
 def rule_from_record(record: Record) -> RuleSpec:
-    """The rule as it is in its dataset, pending children included."""
+    """The rule in its dataset, including pending changes."""
     return rule_of_values(
         record.values,
         [child.values for child in record.children("Events")],
@@ -122,7 +122,7 @@ def stored_rules(*, active_only: bool, only: Collection[str] | None = None) -> l
     if active_only:
         rules = rules.filter(is_active=True)
     if only is not None:
-        # URLs may contain any text; PostgreSQL refuses to compare a guid with anything else.
+        # URLs may contain any text; PostgreSQL refuses to compare a guid with other text.
         rules = rules.filter(pk__in=[text for text in only if is_guid(text)])
     rows = [_api_names(RULES, row) for row in rules.values()]
     ids = {row["Id"] for row in rows}
@@ -152,12 +152,12 @@ def _api_names(repository: str, row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _by_rule(
-    repository: str, rows: Iterable[Mapping[str, Any]], wanted: set[str]
+    repository: str, rows: Iterable[Mapping[str, Any]], rule_ids: set[str]
 ) -> dict[str, list[Mapping[str, Any]]]:
     result: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         rule_id = row["user_business_rule_id"]
-        if rule_id in wanted:
+        if rule_id in rule_ids:
             result.setdefault(rule_id, []).append(_api_names(repository, row))
     return result
 

@@ -1,4 +1,4 @@
-"""Buttons on an entity's page in the admin that start rules, and the address to which they post (spec 10.4)."""
+"""Buttons on an entity's admin page that start rules, and their view (spec 10.4)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from rules.starting import rule_start, startable_rules
 
 @page_button
 def start_buttons(request: HttpRequest, obj: Any) -> Iterable[PageButton]:
-    """A button for each rule that users start on such entities, for those who may change this one."""
+    """A button for each startable rule of the repository, for users who may change the entity."""
     repository = own_repository(obj)
     rules = startable_rules(repository.name)
     if not rules or not permitted(request, "update", repository, obj):

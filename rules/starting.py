@@ -1,4 +1,4 @@
-"""Rules that users start by hand on an entity: UserStartable and StartRule (spec 10.4).
+"""Rules that users start on an entity: UserStartable and StartRule (spec 10.4).
 
 A started rule runs as on an event, without event attributes: its conditions are evaluated, then its actions and its
 script run. The caller needs the right to change the entity.
@@ -25,7 +25,7 @@ def startable_rules(repository: str) -> tuple[CompiledRule, ...]:
 def rule_start(record: Record, rule: str) -> bool:
     """Run the rule with this code or id on the entity; returns whether its conditions held. Nothing is committed.
 
-    Raises Refused: RULE_NOT_STARTABLE, or what the rule refuses.
+    Raises Refused: RULE_NOT_STARTABLE, or the rule's refusal.
     """
     id = parse_guid(rule) if is_guid(rule) else ""
     found = [each for each in startable_rules(record.repository.name) if rule == each.spec.code or id == each.spec.id]
@@ -40,7 +40,7 @@ def rule_start(record: Record, rule: str) -> bool:
 
 @operations.register
 class StartRule(Operation):
-    """Run a rule that users start by hand on the entity."""
+    """Run a startable rule on the entity."""
 
     name = "StartRule"
     bound_to = EVERY_ENTITY
@@ -51,6 +51,6 @@ class StartRule(Operation):
     description = "Runs an active rule with UserStartable, by its code or id, on the entity."
 
     def run(self, call: OperationCall) -> Result:
-        """{"rule", "fired"}: whether the rule's conditions held. Its warnings are those of the response."""
+        """{"rule", "fired"}: whether the rule's conditions held. The response has its warnings."""
         rule = call.arguments["rule"]
         return Result({"rule": rule, "fired": rule_start(call.bound, rule)}, is_object=True)

@@ -1,4 +1,4 @@
-"""Starting points of new rules: sentences that are filled in, to be changed and saved (spec 05, 5.5).
+"""Starting points of new rules: filled-in sentences to edit and save (spec 05, 5.5).
 
     starting_points.add("check-a-value", StartingPoint(…))
 
@@ -19,7 +19,7 @@ from foundation.catalogue import Catalogue
 
 #: GET parameter of the page of a new rule: the name of a starting point.
 START = "start"
-#: In a value: the login of the user who begins.
+#: Placeholder in a value for the user's login.
 ME = "{me}"
 _CODE_LENGTH = 16
 
@@ -28,7 +28,7 @@ RowValues = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class StartingPoint:
-    """A rule to begin with: its code, title, and collection → rows, by the names of the page's fields."""
+    """A prefilled rule: its code, title, and collection → rows, by the names of the page's fields."""
 
     code: str
     title: str
@@ -39,19 +39,19 @@ class StartingPoint:
 
 starting_points: Catalogue[StartingPoint] = Catalogue("starting point", pattern=r"[a-z]+(-[a-z]+)*")
 
-#: What a new rule begins with otherwise: an event and an action to choose.
-_NOTHING: Mapping[str, Sequence[RowValues]] = {"Events": ({},), "Actions": ({},)}
+#: Rows of a new rule without a starting point: an event and an action to choose.
+_EMPTY_ROWS: Mapping[str, Sequence[RowValues]] = {"Events": ({},), "Actions": ({},)}
 
 
 def chosen_start(request: HttpRequest) -> StartingPoint | None:
-    """The starting point that the address names."""
+    """The starting point in the URL."""
     return starting_points.get(request.GET.get(START, ""))
 
 
 def initial_rows(request: HttpRequest, collection: str) -> list[dict[str, str]]:
     """The rows of a new rule's collection."""
     start, login = chosen_start(request), str(getattr(request.user, "login", ""))
-    rows = (_NOTHING if start is None else start.rows).get(collection, ())
+    rows = (_EMPTY_ROWS if start is None else start.rows).get(collection, ())
     return [{name: _filled(value, login) for name, value in row.items()} for row in rows]
 
 
@@ -59,14 +59,14 @@ def _filled(value: str, login: str) -> str:
     return login if value == ME else gettext(value) if " " in value else value
 
 
-def free_code(wanted: str) -> str:
+def free_code(preferred: str) -> str:
     """The code, or the first of CODE-2, CODE-3 … that no rule has."""
-    base = wanted[: _CODE_LENGTH - 4]
+    base = preferred[: _CODE_LENGTH - 4]
     taken = {
         code.upper() for code in UserBusinessRule.objects.filter(code__istartswith=base).values_list("code", flat=True)
     }
-    if wanted.upper() not in taken:
-        return wanted
+    if preferred.upper() not in taken:
+        return preferred
     number = 2
     while f"{base}-{number}".upper() in taken:
         number += 1

@@ -1,7 +1,7 @@
 """Statistics of rules: firings, times, failures (spec 05, 5.5), without a write per firing.
 
-Counts are summed in the process and written after the request, FLUSH_SECONDS after the first of them. A killed process
-loses unwritten counts: they need not be exact.
+Counts are summed in the process and written after a request, at the earliest FLUSH_SECONDS after the first of them. A
+killed process loses unwritten counts, which need not be exact.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from foundation.write_behind import WriteBehind
 from rules.models import RuleDay, RuleState
 
 FLUSH_SECONDS = 30.0
-#: Days whose counts are kept.
-KEPT_DAYS = 60
+#: Retention of daily counts.
+RETENTION_DAYS = 60
 #: Days that charts show.
 SHOWN_DAYS = 14
-#: Firings that are kept before they are summed.
-_MANY = 10_000
+#: Buffered firings above which they are summed.
+_MERGE_LIMIT = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def _write(rows: Sequence[_Counts]) -> None:
 
 
 pending: WriteBehind[_Counts] = WriteBehind(
-    "rule statistics", _write, limit=_MANY, interval_seconds=FLUSH_SECONDS, merge=_merged
+    "rule statistics", _write, limit=_MERGE_LIMIT, interval_seconds=FLUSH_SECONDS, merge=_merged
 )
 
 
@@ -85,7 +85,7 @@ def _add(counts: _Counts) -> None:
 
 
 def _add_to_day(counts: _Counts, day: datetime.date) -> None:
-    """Count on the day of the last firing: rows are written often enough for a chart of days."""
+    """Add the counts to the day of the last firing; rows are written often enough for daily charts."""
     added = {
         "fired_count": F("fired_count") + counts.fired,
         "failure_count": F("failure_count") + counts.failed,
@@ -95,7 +95,7 @@ def _add_to_day(counts: _Counts, day: datetime.date) -> None:
         _, created = RuleDay.objects.get_or_create(rule_id=counts.rule_id, day=day)
         of_day.update(**added)
         if created:
-            oldest = day - datetime.timedelta(days=KEPT_DAYS)
+            oldest = day - datetime.timedelta(days=RETENTION_DAYS)
             RuleDay.objects.filter(rule_id=counts.rule_id, day__lte=oldest).delete()
 
 

@@ -1,4 +1,4 @@
-"""Stores traces of rules whose trace switch is on (spec 05, 5.5): the newest MAX_KEPT of each rule.
+"""Stores traces of rules whose trace switch is on (spec 05, 5.5): the newest MAX_ENTRIES of each rule.
 
 Traces are written after the request: a refusal rolls back its transaction, but its trace must be stored.
 """
@@ -13,9 +13,9 @@ from foundation.fields import utc_now
 from foundation.write_behind import WriteBehind
 from rules.models import RuleTrace
 
-MAX_KEPT = 200
+MAX_ENTRIES = 200
 MAX_SHOWN = 20
-#: Of a request or job with more traces, the newest are kept.
+#: Maximum buffered traces; the oldest are dropped first.
 MAX_PENDING = 1000
 
 
@@ -35,15 +35,13 @@ pending: WriteBehind[_Entry] = WriteBehind("rule traces", _write, limit=MAX_PEND
 
 
 def keep(rule_id: str, entry: Mapping[str, Any]) -> None:
-    """Buffer an entry (rules.tracing.Trace.entry) until it can be written. A busy database drops entries instead of
-    waiting.
-    """
+    """Buffer an entry (rules.tracing.Trace.entry) for the end of the request; dropped if the database is busy."""
     pending.add([_Entry(rule_id, utc_now(), entry)])
 
 
 def _remove_old(rule_id: str) -> None:
     kept = RuleTrace.objects.filter(rule_id=rule_id).order_by("-pk")
-    oldest = kept.values_list("pk", flat=True)[MAX_KEPT - 1 : MAX_KEPT].first()
+    oldest = kept.values_list("pk", flat=True)[MAX_ENTRIES - 1 : MAX_ENTRIES].first()
     if oldest is not None:
         RuleTrace.objects.filter(rule_id=rule_id, pk__lt=oldest).delete()
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from foundation import stamps
-from foundation.stamped_cache import StampedCache
+from foundation import cache_versions
+from foundation.versioned_cache import VersionedCache
 from rules.models import RuleState
 
-STAMP = "rule_switches"
+CACHE_VERSION = "rule_switches"
 
-_traced = StampedCache(lambda: frozenset(RuleState.objects.filter(trace=True).values_list("rule_id", flat=True)), STAMP)
+_traced = VersionedCache(
+    lambda: frozenset(RuleState.objects.filter(trace=True).values_list("rule_id", flat=True)), CACHE_VERSION
+)
 
 
 def traced_rules() -> frozenset[str]:
@@ -19,4 +21,4 @@ def traced_rules() -> frozenset[str]:
 def switch_trace(rule_id: str, on: bool) -> None:
     """Turn the trace of one rule on or off, on every node."""
     RuleState.objects.update_or_create(rule_id=rule_id, defaults={"trace": on})
-    stamps.bump(STAMP)
+    cache_versions.bump(CACHE_VERSION)

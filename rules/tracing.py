@@ -1,8 +1,8 @@
 """Traces of rules, for administrators (spec 05, 5.5).
 
-Prefer: erpnet.dry-run          the entries of this request, in its report, as far as the caller may read them
+Prefer: erpnet.dry-run          the entries of this request that the caller may read, in its report
 Prefer: erpnet.trace-rules      the entries of this request, in Dataset.traces (odata.message.response_annotations)
-RuleState.trace                 the entries of one rule, whichever caller fires it, in rules.trace_log
+RuleState.trace                 the entries of one rule for all callers, in rules.trace_log
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rules.actions import BoundAction
     from rules.compiling import BoundCondition, CompiledRule
 
-#: Entries of one request; an import of thousands of rows must not fill the memory.
+#: Maximum entries of a request, so that a large import does not fill the memory.
 MAX_ENTRIES = 1000
 #: Shown for a value that the caller may not read.
 HIDDEN = "…"
@@ -101,7 +101,7 @@ def trace_of(rule: CompiledRule, occurrence: Occurrence, *, for_caller: bool, lo
 
 
 def finish(trace: Trace, rule: CompiledRule, occurrence: Occurrence, seconds: float, *, fired: bool) -> None:
-    """Add the trace to the response, the trace log, and the report of a dry run, as far as they ask for it."""
+    """Add the trace to the response, the trace log and the report of a dry run, if requested."""
     entry, dataset = trace.entry(seconds * 1000), occurrence.dataset
     if trace.for_caller and len(dataset.traces) < MAX_ENTRIES:
         dataset.traces.append(entry)
@@ -114,7 +114,7 @@ def finish(trace: Trace, rule: CompiledRule, occurrence: Occurrence, seconds: fl
 
 
 def _for_caller(entry: dict[str, Any], rule: CompiledRule, occurrence: Occurrence) -> dict[str, Any]:
-    """The entry without the rule's content, if the caller may not read the rule, or without hidden values."""
+    """The entry without the rule's content if the caller may not read the rule, else without hidden values."""
     context = occurrence.dataset.context
     rules = repositories[RULES]
     if not (access.allowed(context, rules, "read") and access.row_visible(context, rules, rule.spec.id)):
@@ -123,7 +123,7 @@ def _for_caller(entry: dict[str, Any], rule: CompiledRule, occurrence: Occurrenc
 
 
 def without_hidden(entry: dict[str, Any], rule: CompiledRule, occurrence: Occurrence) -> dict[str, Any]:
-    """The entry without compared values if the rule reads what its author may read and the caller may not."""
+    """The entry without compared values if the rule reads data that only its author may read."""
     caller = of_caller(occurrence.dataset.context)
     if unreadable(caller, rule.reads, occurrence.record, occurrence.attributes):
         return {**entry, "Conditions": [{**condition, "Actual": HIDDEN} for condition in entry["Conditions"]]}

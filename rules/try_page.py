@@ -17,12 +17,12 @@ from domain.model.repository import Repository
 from foundation import dry_runs, errors
 from foundation.guids import is_guid
 from rules.dry_run import DryRun, draft_dry_run
-from rules.newest import MAX_ENTITIES, tried_on_newest
-from rules.past_runs import MOST_CHANGES, past_run
+from rules.newest import MAX_ENTITIES, run_on_newest
+from rules.past_runs import MAX_CHANGES, past_run
 from rules.specs import RuleSpec, stored_rules
 from rules.validation import check_rule
 
-#: Changes that the page offers to try the rule on.
+#: Default number of past changes to run the rule against.
 _LAST = 100
 
 
@@ -42,7 +42,7 @@ def try_page(page: admin.ModelAdmin[Any], request: HttpRequest, object_id: str) 
         "title": rule.title(request.LANGUAGE_CODE),
         "q": request.GET.get("q", "").strip(),
         "last": _LAST,
-        "most_changes": MOST_CHANGES,
+        "most_changes": MAX_CHANGES,
     }
     if rule.repository in repositories:
         repository = repositories[rule.repository]
@@ -52,7 +52,7 @@ def try_page(page: admin.ModelAdmin[Any], request: HttpRequest, object_id: str) 
             context["past"] = past_run(rule=rule, context=admin_context(request), last=context["last"])
         entity = request.POST.get("entity", "").strip().lower()
         if request.method == "POST" and "newest" in request.POST:
-            context["history"] = tried_on_newest(rule, newest_of(repository, request), admin_context(request))
+            context["history"] = run_on_newest(rule, newest_of(repository, request), admin_context(request))
         elif request.method == "POST" and entity:
             context |= evaluated(rule, repository, entity, request)
     return TemplateResponse(request, "rules/try.html", context)
@@ -67,24 +67,24 @@ def newest_of(repository: Repository[Any], request: HttpRequest) -> list[tuple[s
 
 def _number(text: str) -> int:
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else _LAST
-    return min(max(number, 1), MOST_CHANGES)
+    return min(max(number, 1), MAX_CHANGES)
 
 
 def tried_draft(rule: RuleSpec, request: HttpRequest) -> dict[str, Any]:
-    """What the page of a rule shows beside its sentence: entities to try it on, what is wrong, and a dry run.
+    """Template values for a rule's page beside its sentence: entities to try it on, problems, and a dry run.
 
-    `try_entity` of the POST is the chosen entity. A script may ask other servers, so a rule with one is run only in the
-    step "try".
+    `try_entity` of the POST is the chosen entity. A script may send requests, so a rule with one runs only in the step
+    "try".
     """
-    asked = {"try_q": request.POST.get("try_q", "").strip(), "try_entity": request.POST.get("try_entity", "").lower()}
+    inputs = {"try_q": request.POST.get("try_q", "").strip(), "try_entity": request.POST.get("try_entity", "").lower()}
     if rule.repository not in repositories:
-        return asked
+        return inputs
     repository = repositories[rule.repository]
-    result: dict[str, Any] = {**asked, "try_entities": entities_to_try(repository, request, asked["try_q"])}
+    result: dict[str, Any] = {**inputs, "try_entities": entities_to_try(repository, request, inputs["try_q"])}
     if request.method != "POST":
         return result
     result["draft_problems"] = list(dict.fromkeys(each.message for each in check_rule(rule, {rule.author})))
-    entity = asked["try_entity"]
+    entity = inputs["try_entity"]
     if not is_guid(entity) or not rows_of(request, repository.model._default_manager.filter(pk=entity)).exists():
         return {**result, "try_entity": ""}
     result["waits_for_try"] = rule.has_script and request.POST.get(STEP) != "try"
@@ -96,7 +96,7 @@ def tried_draft(rule: RuleSpec, request: HttpRequest) -> dict[str, Any]:
 
 
 def evaluated(rule: RuleSpec, repository: Repository[Any], entity: str, request: HttpRequest) -> dict[str, Any]:
-    """What templates/rules/_attempts.html shows of a dry run on the entity, of a rule that need not be stored."""
+    """Values for templates/rules/_attempts.html: a dry run on the entity. The rule need not be stored."""
     attempts: list[DryRun] = []
     problem = ""
     rows = rows_of(request, repository.model._default_manager.filter(pk=entity)) if is_guid(entity) else None
@@ -104,7 +104,7 @@ def evaluated(rule: RuleSpec, repository: Repository[Any], entity: str, request:
     try:
         if shown is None:
             raise errors.NotFound(errors.ENTITY_NOT_FOUND, repository.entity_type, entity)
-        # It also undoes what a script or a number sequence writes.
+        # Also rolls back writes of scripts and number sequences.
         with dry_runs.dry_run():
             attempts = draft_dry_run(rule=rule, entity_id=entity, context=admin_context(request))
     except errors.PlatformError as exc:

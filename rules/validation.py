@@ -25,10 +25,10 @@ from rules.scope import Finding, RuleScope, finding, scopes_of
 from rules.scripting import script_problem
 from rules.specs import ACTIONS, CONDITIONS, EVENTS, LANGUAGES, RULES, EventSpec, RuleSpec, rule_from_record
 
-#: Problems that the error's own message lists; its details have all of them.
+#: Maximum problems in the error's message; its details have all of them.
 SHOWN = 5
-#: Limit of conditions, which are compared in pairs for each event: 3,000 took ten seconds to save.
-_MOST = {"Events": 100, "Conditions": 200, "Actions": 200}
+#: Limits of rows. Conditions are compared in pairs for each event: 3,000 took ten seconds to save.
+_MAX_ROWS = {"Events": 100, "Conditions": 200, "Actions": 200}
 _HARMLESS = frozenset({"IsActive", "Name", "Notes", "Icon"})
 
 
@@ -45,9 +45,9 @@ def validate_rule(record: Record) -> None:
     """Raise Refused(RULE_INVALID) with one detail for each problem of the rule as it would be saved."""
     if record.is_deleted or _is_switched_off(record):
         return
-    for collection, most in _MOST.items():
-        if len(record.children(collection)) > most:
-            raise invalid([finding(collection, _("A rule has at most {0} {1}."), most, collection)])
+    for collection, limit in _MAX_ROWS.items():
+        if len(record.children(collection)) > limit:
+            raise invalid([finding(collection, _("A rule has at most {0} {1}."), limit, collection)])
     rule = rule_from_record(record)
     review = review_rule(rule, _authors(record))
     if review.problems:
@@ -58,9 +58,9 @@ def validate_rule(record: Record) -> None:
 
 
 def _is_switched_off(record: Record) -> bool:
-    """Whether the rule is only deactivated, which must be possible for a rule that broke after it was saved.
+    """Whether the change only deactivates the rule, which must be possible for a broken rule.
 
-    Activation is a change of its own, and is checked.
+    A later activation is validated.
     """
     if record.state != "Modified" or record.values["IsActive"] or not set(record.original_values) <= _HARMLESS:
         return False
@@ -110,7 +110,7 @@ def invalid(problems: list[Finding]) -> errors.Refused:
 def check_rule(rule: RuleSpec, authors: Collection[Authority] = ()) -> Iterator[Finding]:
     """Problems of a rule, each once. Targets are paths from the rule: "Conditions/2/AttributeName".
 
-    authors   who saves the rule, and so stands behind it; without any its stored author does
+    authors   the users who save the rule; empty: the stored author
     """
     if authors:
         rule = replace(rule, author=weakest(set(authors)))
@@ -143,7 +143,7 @@ def check_rule(rule: RuleSpec, authors: Collection[Authority] = ()) -> Iterator[
 
 
 def _check_numbers(rule: RuleSpec) -> Iterator[Finding]:
-    """No two actions have the same number: it is their order."""
+    """Check that no two actions have the same number, which is their order."""
     numbers: set[int] = set()
     for action in rule.actions:
         if action.number in numbers:
@@ -153,7 +153,7 @@ def _check_numbers(rule: RuleSpec) -> Iterator[Finding]:
 
 
 def _check_layers(rule: RuleSpec, spec: EventSpec | None, scope: RuleScope) -> Iterator[Finding]:
-    """The given layers exist for the event; a Common rule runs in each of them."""
+    """Check that the given layers exist for the event; a Common rule runs in all of them."""
     if scope.event is None or spec is None:
         return
     layers = scope.event.layers

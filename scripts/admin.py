@@ -62,7 +62,7 @@ class ScriptAdmin(CodeCompletion, PostActions, AuthoredAdmin):
         js = ()
 
     def has_post_permission(self, request: HttpRequest, obj: Any) -> bool:
-        """Running a script needs the scope `exec`, which only administrators have here (domain.admin.context)."""
+        """Whether the user may run scripts: the scope `exec`, which only administrators have (domain.admin.context)."""
         return "exec" in admin_context(request).scopes and super().has_post_permission(request, obj)
 
     def get_urls(self) -> list[URLPattern]:
@@ -76,7 +76,7 @@ class ScriptAdmin(CodeCompletion, PostActions, AuthoredAdmin):
         return None if run is None else format_html("{} {}", outcome_badge(run.outcome), _when(run))
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """The source is checked while it is written; source and schema say what they take."""
+        """Adds the syntax check to the source, and descriptions to source and schema."""
         field = super().formfield_for_dbfield(db_field, request, **kwargs)
         if field is not None and db_field.name in _HELP:
             field.help_text = _HELP[db_field.name]
@@ -117,7 +117,7 @@ class ScriptAdmin(CodeCompletion, PostActions, AuthoredAdmin):
                     given.get("language", "JavaScript"),
                 )
             )
-        except PlatformError:  # no worker is free; the editor checks again after the next key press
+        except PlatformError:  # no free worker; the editor checks again after the next key press
             problems = []
         result = [
             {"field": _FIELDS[each.attribute], "line": each.line, "column": each.column, "message": each.message}

@@ -24,7 +24,7 @@ _MAX_JSON_CHARACTERS: Final = 1_000_000
 class ArgumentForm(forms.Form):
     """One field for each input parameter; an empty field is an omitted argument.
 
-    Invalid values are not refused here: the service reports them, as for any caller.
+    Invalid values are passed on to the service, which reports them as for any caller.
     """
 
     def __init__(self, schema: ParameterSchema, data: Any = None) -> None:

@@ -1,5 +1,5 @@
-"""Authors of managed scripts: the user who saved a script last. Each run has its author's authority besides its
-caller's.
+"""Authors of managed scripts: the user who saved a script last. A run is limited by its author's and its caller's
+rights.
 """
 
 from __future__ import annotations

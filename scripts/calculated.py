@@ -1,7 +1,7 @@
 """Runs the scripts of JavaScript calculated attributes (spec 10.1), one run for all entities of a page.
 
-A script has the rights of whoever reads the attribute, and calls of the host that read only. The run is not noted in
-the history: pages would fill it.
+A script has the rights of the attribute's reader, and only reading host calls. The history does not record these runs,
+which would fill it.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _SHOWN_CHARACTERS = 100
 
 
 class CalculatedAttributes:
-    """The engine that domain.model.attribute_scripts names."""
+    """The ScriptEngine of domain.model.attribute_scripts."""
 
     def check(self, source: str) -> None:
-        """Raise SourceRefused with the position where the source does not parse."""
+        """Raise SourceRefused with the position if the source does not parse."""
         check_source(source, mode="function_body", parameter_names=_PARAMETERS)
 
     def results(
@@ -63,7 +63,7 @@ class CalculatedAttributes:
                 raise errors.Refused(errors.SCRIPT_LIMIT, Message("scripts within scripts ({0})", MAX_DEPTH))
             found = _run(source, definition.value_type, used, records, depth)
         except errors.Refused as exc:
-            # The whole run failed, by a limit for example, and with it every entity.
+            # The whole run failed, for example by a limit, so every entity gets the error.
             failed = ScriptResult(error=exc.message)
             return dict.fromkeys((record.id for record in records), failed)
         shown = (_result(each, definition.value_type, source) for each in found)
@@ -71,7 +71,7 @@ class CalculatedAttributes:
 
 
 def _run(source: str, value_type: str, dataset: Dataset, records: list[Record], depth: int) -> Iterator[Any]:
-    """What the script returned for each record, as the prelude tells it."""
+    """The prelude's result for each record."""
     bridge = Bridge(
         dataset, deadline=time.monotonic() + limits().wall_seconds, transactions=False, read_only=True, depth=depth
     )
@@ -81,7 +81,7 @@ def _run(source: str, value_type: str, dataset: Dataset, records: list[Record], 
 
 
 def _result(given: Any, value_type: str, source: str) -> ScriptResult:
-    """The result of one entity; a script can tamper with the prelude, so nothing of it is taken for granted."""
+    """The result of one entity; not trusted, because a script can tamper with the prelude."""
     if not isinstance(given, dict):
         return ScriptResult(error=translated(_no_value(given, value_type), gettext))
     if "e" in given:

@@ -1,4 +1,4 @@
-"""Dry runs of managed scripts from their page (spec 04, 4.4): as Execute, then rolled back."""
+"""Dry runs of managed scripts from their admin page (spec 04, 4.4): as Execute, then rolled back."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from scripts.validation import SCRIPTS
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """The result of a dry run. error None: it succeeded. line, column: position of the failure, if known."""
+    """The result of a dry run. error: None after success. line, column: position of the failure, if known."""
 
     duration_ms: float
     console: str = ""
@@ -36,7 +36,7 @@ class DryRun:
 class DryRunDataset(Dataset):
     """A dataset that scripts can commit, and that is rolled back at the end.
 
-    The database transaction begins with the first commit only: until then a dry run delays no other write.
+    The database transaction begins only with the first commit, so that until then a dry run blocks no other writer.
     """
 
     @classmethod
@@ -68,17 +68,17 @@ def _rolled_back() -> Iterator[None]:
 def script_dry_run(
     script_id: str, arguments: Mapping[str, Any], context: CallContext, *, text: str | None = None
 ) -> DryRun:
-    """Run a script with arguments, and roll back. text: the editor's text, instead of the saved text."""
-    begun = monotonic()
+    """Run a script with arguments, and roll back. text: the editor's text to run instead of the saved text."""
+    start = monotonic()
     with DryRunDataset.opened(context) as dataset:
         try:
             script = dataset.open(repositories[SCRIPTS], script_id)
             outcome = managed.execute(script, arguments, dataset, text=text)
         except errors.PlatformError as error:
-            return DryRun((monotonic() - begun) * 1000, error=error)
+            return DryRun((monotonic() - start) * 1000, error=error)
         if isinstance(outcome, FailedRun):
             return DryRun(
-                (monotonic() - begun) * 1000,
+                (monotonic() - start) * 1000,
                 outcome.console,
                 error=outcome.error,
                 line=outcome.line,

@@ -91,7 +91,7 @@ def note(
 
 
 def _in_english(failure: errors.PlatformError) -> str:
-    """The error in English: it is stored once for readers of all languages."""
+    """The error in English, because readers of all languages see the stored text."""
     with translation.override("en"):
         return failure.message
 

@@ -7,14 +7,14 @@ from math import isinf
 from typing import Any
 
 
-def has_more_parts(value: Any, most: int) -> bool:
-    """Whether a value contains more than `most` values, at any depth."""
+def has_more_parts(value: Any, limit: int) -> bool:
+    """Whether a value contains more than `limit` values, at any depth."""
     waiting, found = [value], 0
     while waiting:
         item = waiting.pop()
         if isinstance(item, dict | list):
             found += len(item)
-            if found > most:
+            if found > limit:
                 return True
             waiting.extend(item.values() if isinstance(item, dict) else item)
     return False

@@ -38,11 +38,11 @@ def execute(
 
     text: source to run instead of the saved text, for the editor.
 
-    The script may change access rights only if its author is an administrator, too (dataset.checks.authority); unsaved
-    text never may.
+    The script may change access rights only if its author is also an administrator (dataset.checks.authority); unsaved
+    text may not.
 
     Raises Refused: SCRIPT_INACTIVE, SCRIPT_HAS_NO_TEXT, SCRIPT_LANGUAGE, SCRIPT_INVALID (an unreadable schema),
-    SCRIPT_ARGUMENTS. A failed run, invalid outputs (SCRIPT_OUTPUTS) included, is a FailedRun.
+    SCRIPT_ARGUMENTS. A failed run, also one with invalid outputs (SCRIPT_OUTPUTS), is a FailedRun.
     """
     code = str(script.values.get("Code") or "")
     if not script.values.get("IsActive"):

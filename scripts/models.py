@@ -1,4 +1,4 @@
-"""Tables of scripts besides the managed ones, which are entities (Systems.Core.Scripts)."""
+"""Tables of script runs and authors; managed scripts are entities (Systems.Core.Scripts)."""
 
 from __future__ import annotations
 

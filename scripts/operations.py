@@ -93,7 +93,7 @@ def _dataset_of(call: OperationCall) -> Dataset:
 
 
 def _failed(call: OperationCall, outcome: FailedRun) -> Result:
-    """Keep what a script committed, also in a Domain transaction; discard its later changes."""
+    """The error response of a run; keeps committed changes, also in a Domain transaction, and discards later ones."""
     if outcome.committed and isinstance(call.dataset, TransactionDataset) and not isinstance(call, NestedCall):
         call.dataset.rollback_and_continue()
         return Result(failure=outcome.error)

@@ -1,9 +1,8 @@
 """The parameters of a managed script: `{name: {type, direction, required, default, description, …JSON Schema}}`.
 
-Arguments and outputs are checked in the platform's own process, where nothing could stop an endless check. So patterns
-are not supported, nor keywords that visit the same values repeatedly (`unevaluated…`), nor references, which would
-fetch documents; uniqueness is checked in one pass; and a value with too many parts for its schema is not checked at
-all.
+Arguments and outputs are checked in the platform's own process, where nothing can stop a long check. So patterns are
+not supported, nor keywords that visit the same values repeatedly (`unevaluated…`), nor references, which would fetch
+documents; uniqueness is checked in one pass; and a value with too many parts for its schema is refused unchecked.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _REFUSED: Final = frozenset(
     }
 )  # fmt: skip
 _MAX_DEPTH: Final = 20
-#: Limit of parts of a value times parts of its schema; a million take a few seconds at worst.
+#: Limit of (parts of a value × parts of its schema); a million take a few seconds at worst.
 MAX_CHECKS: Final = 1_000_000
 #: Maximum number of problems in one error.
 MAX_PROBLEMS: Final = 20
@@ -46,7 +45,7 @@ _MAX_SHOWN: Final = 300
 
 
 class InvalidSchema(ValueError):
-    """An unusable schema; the message says where and why. line, column: position in text that is no JSON."""
+    """An invalid schema; the message has position and reason. line, column: position in text that is no JSON."""
 
     def __init__(self, text: str, line: int | None = None, column: int | None = None) -> None:
         super().__init__(text)
@@ -64,7 +63,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class ScriptParameter:
-    """One parameter. has_default: `default` was given, null included."""
+    """One parameter. has_default: whether the schema has `default`, which may be null."""
 
     name: str
     direction: str
@@ -84,13 +83,13 @@ class ScriptParameter:
         return self.direction != INPUT
 
     def bound(self, arguments: Mapping[str, Any]) -> Any:
-        """The argument, or the default without one: null is none for an optional parameter whose type has no null."""
+        """The argument, else the default. Null counts as omitted for an optional parameter whose type has no null."""
         value = arguments.get(self.name, self.default)
         is_absent = value is None and not self.required and "null" not in self.schema.get("type", "null")
         return self.default if is_absent else value
 
     def problems(self, value: Any) -> Iterator[Problem]:
-        """Problems of a value; null is the same as absent for optional parameters."""
+        """Problems of a value; null counts as omitted for optional parameters."""
         if value is None and not self.required:
             return
         if has_more_parts(value, MAX_CHECKS // self.schema_parts):
@@ -147,30 +146,28 @@ class ParameterSchema:
 
 
 def _reason(error: ValidationError | SchemaError) -> str:
-    """The problem's message. The library's are in English: most keywords have translated messages, others only their
-    name.
-    """
-    value, wanted = json_text(error.instance), json_text(error.validator_value)
+    """The problem's message: translated for most keywords, for others their name. The library's are English."""
+    value, expected = json_text(error.instance), json_text(error.validator_value)
     match error.validator:
         case "type":
             types = error.validator_value if isinstance(error.validator_value, list) else [error.validator_value]
             return Message("{0} is not of type {1}", value, ", ".join(map(str, types)))
         case "enum":
-            return Message("{0} is not one of {1}", value, wanted)
+            return Message("{0} is not one of {1}", value, expected)
         case "const":
-            return Message("{0} was expected", wanted)
+            return Message("{0} was expected", expected)
         case "minimum":
-            return Message("{0} is less than the minimum of {1}", value, wanted)
+            return Message("{0} is less than the minimum of {1}", value, expected)
         case "maximum":
-            return Message("{0} is greater than the maximum of {1}", value, wanted)
+            return Message("{0} is greater than the maximum of {1}", value, expected)
         case "exclusiveMinimum":
-            return Message("{0} is less than or equal to the minimum of {1}", value, wanted)
+            return Message("{0} is less than or equal to the minimum of {1}", value, expected)
         case "exclusiveMaximum":
-            return Message("{0} is greater than or equal to the maximum of {1}", value, wanted)
+            return Message("{0} is greater than or equal to the maximum of {1}", value, expected)
         case "multipleOf":
-            return Message("{0} is not a multiple of {1}", value, wanted)
+            return Message("{0} is not a multiple of {1}", value, expected)
         case "pattern":
-            return Message("{0} does not match {1}", value, wanted)
+            return Message("{0} does not match {1}", value, expected)
         case "minLength" | "minItems":
             return Message("{0} is too short", value)
         case "maxLength" | "maxItems":
@@ -195,7 +192,7 @@ def _unique_items(validator: Any, is_asked: Any, items: Any, schema: Any) -> Ite
 
 
 def _multiple_of(validator: Any, divisor: Any, number: Any, schema: Any) -> Iterator[ValidationError]:
-    """Replaces the library's check, whose division fails for decimals beside floats and for huge numbers."""
+    """Replaces the library's check, whose division fails for decimals with floats and for huge numbers."""
     if validator.is_type(number, "number") and not is_multiple(number, divisor):
         yield ValidationError("")
 

@@ -1,4 +1,4 @@
-"""Runs scripts for the platform: one pool of workers a process, and the platform's errors (spec 04).
+"""Runs scripts for the platform: one pool of workers per process, and the platform's errors (spec 04).
 
 script_run(source, dataset, kind="ExecuteScript")        a script; its changes stay in the dataset
 check_source(source, mode="function_body")               raises SCRIPT_SYNTAX if it does not parse
@@ -46,7 +46,7 @@ _pool: SandboxPool | None = None
 
 @dataclass(frozen=True, slots=True)
 class FailedRun:
-    """A failed run. committed: Transaction.commit() had succeeded before. line, column: position in its source."""
+    """A failed run. committed: whether Transaction.commit() had succeeded. line, column: position in the source."""
 
     error: errors.PlatformError
     committed: bool
@@ -57,7 +57,7 @@ class FailedRun:
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """A successful run. value_json and parameters_json are of function bodies."""
+    """A successful run. value_json and parameters_json: results of function bodies."""
 
     console: str
     duration_ms: float
@@ -122,15 +122,15 @@ def script_outcome(
     event: Mapping[str, Any] | None = None,
     depth: int = 0,
 ) -> RunOutcome | FailedRun:
-    """Run a source against a dataset with its caller's rights, and note the run. Nothing is committed here.
+    """Run a source against a dataset with its caller's rights, and record the run. Does not commit.
 
     name    of the managed script or rule, for the history
-    depth   how many scripts it runs within
+    depth   number of enclosing scripts
 
     Fails with Refused: SCRIPT_SYNTAX, SCRIPT_THREW, SCRIPT_LIMIT, SCRIPT_OUTPUTS (the result is no JSON),
-    SCRIPT_CANCELLED; Unavailable: SANDBOX_BUSY; TooManyRequests: TOO_MANY_SCRIPTS, which is not noted; any
-    PlatformError that the script let pass. `info` holds the place and the console. Raises TooManyRequests where others
-    have waited for scripts of the caller for too long (scripts.write_lock_time).
+    SCRIPT_CANCELLED; Unavailable: SANDBOX_BUSY; TooManyRequests: TOO_MANY_SCRIPTS, which is not recorded; any
+    PlatformError that the script did not catch. `info` has the position and the console. Raises TooManyRequests if the
+    caller's scripts have held the write lock for too long (scripts.write_lock_time).
     """
     if depth > MAX_DEPTH:
         return FailedRun(errors.Refused(errors.SCRIPT_LIMIT, Message("scripts within scripts ({0})", MAX_DEPTH)), False)
@@ -139,10 +139,10 @@ def script_outcome(
     if is_of_caller:
         seconds = write_lock_time.seconds_left(dataset.context)
         allowed = replace(allowed, wall_seconds=min(allowed.wall_seconds, seconds))
-    begun = time.monotonic()
+    start = time.monotonic()
     bridge = Bridge(
         dataset,
-        deadline=begun + allowed.wall_seconds,
+        deadline=start + allowed.wall_seconds,
         transactions=kind != "Rule",
         subject=subject,
         depth=depth,
@@ -173,17 +173,17 @@ def script_outcome(
         failure = _no_worker(exc)
     finally:
         if is_of_caller:
-            write_lock_time.spend(dataset.context, time.monotonic() - begun)
+            write_lock_time.spend(dataset.context, time.monotonic() - start)
     history.note(
         kind=kind,
         name=name,
         source=source,
         context=dataset.context,
         transaction_id=dataset.row.id if isinstance(dataset, TransactionDataset) else "",
-        duration_ms=(time.monotonic() - begun) * 1000,
+        duration_ms=(time.monotonic() - start) * 1000,
         console=console,
         failure=failure,
-        messages=bridge.messages.taken(dataset.context),
+        messages=bridge.messages.to_store(dataset.context),
     )
     if failure is not None:
         return FailedRun(failure, bridge.committed, console, line, column)
@@ -198,7 +198,7 @@ def script_outcome(
 
 
 def rows_run(source: str, bridge: Bridge, globals_json: bytes, parameter_names: tuple[str, ...]) -> RunResult:
-    """Run a function body that the prelude calls for rows; no run of the history. Raises PlatformError."""
+    """Run a function body for rows, without a record in the history. Raises PlatformError."""
     context = bridge.dataset.context
     try:
         return pool().run(
@@ -218,14 +218,14 @@ def rows_run(source: str, bridge: Bridge, globals_json: bytes, parameter_names: 
 
 
 class SourceRefused(errors.Refused):
-    """A source that does not parse, with the position; None if the engine does not know it."""
+    """A source that does not parse, with the position, or None if it is unknown."""
 
     line: int | None = None
     column: int | None = None
 
 
 def check_source(source: str, *, mode: Mode = "script", parameter_names: tuple[str, ...] = ()) -> None:
-    """Raise SourceRefused(SCRIPT_SYNTAX or SCRIPT_LIMIT) where the source does not parse."""
+    """Raise SourceRefused(SCRIPT_SYNTAX or SCRIPT_LIMIT) if the source does not parse."""
     try:
         pool().check_syntax(source, mode=mode, parameter_names=parameter_names)
     except ScriptFailed as exc:
@@ -261,7 +261,7 @@ def _platform_error(failed: ScriptFailed, bridge: Bridge | None) -> errors.Platf
         case ScriptSyntaxError():
             return errors.Refused(errors.SCRIPT_SYNTAX, failed.message, *place, info=info)
         case ScriptThrew(host_error=Refusal() as refusal):
-            return _with_place(refusal.original, info)
+            return _with_position(refusal.original, info)
         case ScriptThrew():
             name = "" if failed.name in ("", "Error") else f"{failed.name}: "
             return errors.Refused(errors.SCRIPT_THREW, f"{name}{failed.message}", *place, info=info)
@@ -272,7 +272,7 @@ def _platform_error(failed: ScriptFailed, bridge: Bridge | None) -> errors.Platf
     return errors.Refused(errors.SCRIPT_THREW, failed.message, *place, info=info)
 
 
-def _with_place(original: errors.PlatformError, info: str) -> errors.PlatformError:
+def _with_position(original: errors.PlatformError, info: str) -> errors.PlatformError:
     """The platform's error, with the position in the script added to its info."""
     original.info = info if original.info is None else f"{original.info}\n{info}"
     return original

@@ -1,4 +1,4 @@
-"""Validates a managed script when it is saved (spec 04, 4.4): its source and its schema."""
+"""Validates source and schema of a managed script on save (spec 04, 4.4)."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def source_problems(text: str | None, schema: str | None, language: str) -> Iter
 
 
 def _in_words(problem: SourceProblem) -> str:
-    # The message of a syntax error contains its position.
+    # The message of a syntax error already contains its position.
     place = problem.attribute == "ParameterSchema" and problem.line is not None
     words = f"{problem.attribute}: {problem.message}"
     if not place:

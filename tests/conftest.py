@@ -19,7 +19,7 @@ from playwright.sync_api import Browser
 from pytest_django import DjangoDbBlocker
 
 from audit import record
-from foundation import stamps
+from foundation import cache_versions
 from identity.oauth import keys
 from platform_site import recorded_requests, urls  # noqa: F401  (pages of the admin are there for every test)
 from rules import statistics, trace_log
@@ -166,9 +166,9 @@ def signing_keys_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def stamps_read_when_told(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Version stamps are read again twice a second: a test that counts queries would by chance count one more."""
-    if request.node.get_closest_marker("stamps_by_the_clock") is None:
-        monkeypatch.setattr(stamps, "CHECK_SECONDS", 3600.0)
+    """Cache versions are read again twice a second: a test that counts queries would by chance count one more."""
+    if request.node.get_closest_marker("cache_versions_by_the_clock") is None:
+        monkeypatch.setattr(cache_versions, "CHECK_SECONDS", 3600.0)
 
 
 @pytest.fixture(autouse=True)

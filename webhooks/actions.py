@@ -19,6 +19,7 @@ from rules.read_access import REASON, unreadable
 from rules.scope import Finding, RuleScope, finding
 from rules.specs import ActionSpec
 from webhooks.headers import InvalidHeader
+from webhooks.late_rendering import LateDelivery, copied
 from webhooks.outbox import delivery_prepare
 from webhooks.render import InvalidTemplate, event_names_used
 from webhooks.templates import WebHookTemplate, web_hook_get
@@ -30,15 +31,18 @@ if TYPE_CHECKING:
 
 #: Maximum number of webhooks in a drop-down.
 _OFFERED = 500
-#: Events that a commit may raise several times: only the last occurrence is sent.
-_SETTLING = frozenset({"COMMIT", "CLIENTCOMMIT", "AGGREGATECLIENTCOMMIT"})
+#: Events that a commit may raise repeatedly: only the last occurrence is sent.
+_COALESCED_EVENTS = frozenset({"COMMIT", "CLIENTCOMMIT", "AGGREGATECLIENTCOMMIT"})
 
 
 WEBHOOK_REASON = _("the author of its webhook may not read {0}")
 
 
 class WebHookAction(ActionType):
-    """Parameter 1 names the template by code or id. Rendered at the event, sent after the commit."""
+    """Parameter 1 names the template by code or id. Rendered at the event, sent after the commit.
+
+    A new entity gets its number with the commit, and so the request is rendered there (webhooks.late_rendering).
+    """
 
     name = "WEBHOOK"
     number = 5
@@ -62,7 +66,7 @@ class WebHookAction(ActionType):
         return [(code, f"{code} – {in_language(name, context.language)}") for code, name in rows]
 
     def check(self, action: ActionSpec, rule: RuleScope) -> Iterator[Finding]:
-        """The template exists, belongs to the rule's repository, and uses only values that the rule's event has."""
+        """Check that the template exists, belongs to the rule's repository, and uses only values of its events."""
         wrong = list(super().check(action, rule))
         yield from wrong
         reference = action.parameters[0].value
@@ -112,7 +116,18 @@ class WebHookAction(ActionType):
             why = REASON if hidden else WEBHOOK_REASON
             report_broken(firing.rule, firing.dataset, errors.format_message(why, [name]))
             return
-        once = () if firing.occurrence.type in _SETTLING else (delivery.id,)
+        if firing.record.is_new and not firing.dataset.is_committing:
+            late = LateDelivery(
+                template=template.id,
+                author=firing.rule.author,
+                event_type=firing.occurrence.type,
+                rule_code=firing.rule.code,
+                at_event=copied(firing.record),
+                events=firing.events,
+            )
+            firing.dataset.defer_write(firing.key("WEBHOOK", action.spec.index, delivery.id), late)
+            return
+        once = () if firing.occurrence.type in _COALESCED_EVENTS else (delivery.id,)
         firing.dataset.defer_write(firing.key("WEBHOOK", action.spec.index, *once), delivery)
 
 

@@ -67,8 +67,8 @@ from webhooks.url_secrets import is_same_host
 
 _CSS = {"all": ("webhooks/webhooks.css",)}
 _SHOWN_ERROR = 60
-#: Deliveries that a replay sends at most.
-MOST_REPLAYED = 1000
+#: Maximum deliveries of a replay.
+MAX_REPLAYED = 1000
 _RULE_PAGES = "domain_userbusinessrule"
 
 
@@ -100,12 +100,12 @@ class WebHookDeliveryAdmin(PostActions, EntityAdmin):
     # --- the list -------------------------------------------------------------------------------------------------
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[WebHookDelivery]:
-        """Without bodies and headers, which the list does not show."""
+        """The deliveries without bodies and headers, which the list does not show."""
         result: QuerySet[WebHookDelivery] = super().get_queryset(request)
         return result.defer("request_body", "headers")
 
     def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> tuple[Any, bool]:
-        """Look a guid up by index; a text search would read the whole table."""
+        """Look up a guid by index; a text search would read the whole table."""
         term = search_term.strip().lower()
         if is_guid(term):
             return queryset.filter(pk=term) | queryset.filter(entity_id=term), False
@@ -219,7 +219,7 @@ class ReplayForm(Form):
     until = DateTimeField(label=_("until"))
 
     def clean(self) -> dict[str, Any]:
-        """The range is not empty."""
+        """Check that the range is not empty."""
         cleaned: dict[str, Any] = super().clean() or {}
         if "since" in cleaned and "until" in cleaned and cleaned["since"] >= cleaned["until"]:
             raise ValidationError(gettext("The time range is empty."))
@@ -235,7 +235,7 @@ class WebHookForm(EntityForm):
             self.initial["headers"] = masked_lines(self.initial["headers"])
 
     def clean(self) -> dict[str, Any]:
-        """The headers with the stored values in place of masks, which stay with their host."""
+        """Replace masks by the stored values, unless the host has changed."""
         cleaned: dict[str, Any] = super().clean() or {}
         given, stored = cleaned.get("headers"), self.instance.headers
         whole = unmasked_lines(given, stored)
@@ -256,7 +256,7 @@ class WebHookAdmin(CodeCompletion, PostActions, EntityAdmin):
 
     @property
     def media(self) -> Media:
-        """With what choosers of entities need, which may come with a later choice."""
+        """Adds the assets of entity choosers, which a later choice may need."""
         chooser: Media = AutocompleteSelect(WebHook._meta.pk, self.admin_site).media
         media: Media = super().media
         scripts: list[Any] = [charts.JS, "domain/draft.js"]
@@ -268,7 +268,7 @@ class WebHookAdmin(CodeCompletion, PostActions, EntityAdmin):
         return (Draft if is_draft(request) else WebHookSubmission)(request, self.fill)
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        """Also says which rule was made."""
+        """Also shows a message with the created rule."""
         super().save_related(request, form, formsets, change)
         rule = getattr(self.submission, "rule", None)
         if rule is not None:
@@ -325,13 +325,13 @@ class WebHookAdmin(CodeCompletion, PostActions, EntityAdmin):
         return super().render_change_form(request, context, *args, **kwargs)
 
     def _preview(self, request: HttpRequest, form: Any, entity: str) -> dict[str, Any]:
-        """What the template as it stands in the form sends, or why it sends nothing."""
+        """The request of the template in the form, or the reason why it sends none."""
         try:
             prepared = draft_preview(request, form, entity)
         except PlatformError as error:
-            # Nothing is to be saved, so nothing "cannot be saved".
+            # The texts of a preview must not say that something cannot be saved.
             return {"preview_problem": reason_shown(error.code, error.message)}
-        # Not the delivery itself: templates call what is callable, and it would insert itself.
+        # Not the delivery itself: Django templates call callables, and it would insert itself.
         shown = (f"POST {prepared.request_url}", prepared.request_headers, "", prepared.request_body)
         return {"preview": "\n".join(shown)}
 
@@ -365,16 +365,16 @@ class WebHookAdmin(CodeCompletion, PostActions, EntityAdmin):
         return TemplateResponse(request, "webhooks/secret.html", context, headers={"Cache-Control": "no-store"})
 
     def do_replay(self, request: HttpRequest, hook: WebHook) -> HttpResponse | None:
-        """Send the events of a time range again: first says how many, then does so. The range is that of the events."""
+        """Send the events of a time range again, after a page that confirms their number."""
         form = ReplayForm(request.POST)
         if not form.is_valid():
             messages.error(request, " ".join(str(text) for texts in form.errors.values() for text in texts))
             return None
         since, until = form.cleaned_data["since"], form.cleaned_data["until"]
-        wanted = deliveries_to_replay(str(hook.pk), since, until)
-        count = wanted[: MOST_REPLAYED + 1].count()
-        if request.POST.get("confirmed") and 0 < count <= MOST_REPLAYED:
-            sent = deliveries_redeliver(wanted)
+        deliveries = deliveries_to_replay(str(hook.pk), since, until)
+        count = deliveries[: MAX_REPLAYED + 1].count()
+        if request.POST.get("confirmed") and 0 < count <= MAX_REPLAYED:
+            sent = deliveries_redeliver(deliveries)
             text = ngettext("%(count)d delivery is sent again.", "%(count)d deliveries are sent again.", sent)
             messages.success(request, text % {"count": sent})
             return None
@@ -388,8 +388,8 @@ class WebHookAdmin(CodeCompletion, PostActions, EntityAdmin):
             "until": until,
             "form": form,
             "count": count,
-            "most": MOST_REPLAYED,
-            "is_possible": 0 < count <= MOST_REPLAYED,
+            "most": MAX_REPLAYED,
+            "is_possible": 0 < count <= MAX_REPLAYED,
         }
         return TemplateResponse(request, "webhooks/replay.html", context)
 

@@ -1,10 +1,10 @@
-"""Wakes the workers after commits, from one small thread in each process that commits webhooks.
+"""Wakes the workers after commits, from one thread in each process that commits webhooks.
 
-Enqueuing a task takes about as long as everything else that a webhook adds to a commit. So the commit only stores its
-ids here, and the thread enqueues one task for all ids a moment later: an idle process announces each commit within
-milliseconds, and a busy process sends a few messages a second instead of hundreds.
+Enqueuing a task takes about as long as the rest of a webhook's work in a commit. So the commit only adds its ids to a
+queue, and the thread enqueues one task for all of them: an idle process announces each commit within milliseconds, and
+a busy process sends a few messages a second instead of hundreds.
 
-The workers' sweep finds deliveries whose announcement is lost by a crash.
+The workers' sweep finds deliveries whose announcement a crash has lost.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from foundation.per_process import PerProcess
 
 logger = logging.getLogger(__name__)
 
-#: The thread first lets the committing thread finish its response: both need the interpreter lock.
+#: Pause in which the committing thread finishes its response: both need the interpreter lock.
 _PAUSE_BEFORE_SECONDS = 0.003
 #: Minimum interval between messages of a process.
 _PAUSE_AFTER_SECONDS = 0.05
-#: Deliveries named in one message; the workers find the others by themselves.
+#: Maximum delivery ids in one message; the workers find the others by query.
 NAMED_MAX = 50
 _STOP_SECONDS = 1.0
 #: The task's timeout: longer than a run leases and the longest TimeoutSeconds of a template together.
@@ -53,24 +53,24 @@ class Announcer:
         self._thread.join(_STOP_SECONDS)
 
     def _run(self) -> None:
-        going = True
-        while going:
+        is_running = True
+        while is_running:
             result = [self._ids.get()]
             if result[0] is not None:
                 time.sleep(_PAUSE_BEFORE_SECONDS)
             with suppress(Empty):
                 while True:
                     result.append(self._ids.get_nowait())
-            going = None not in result
+            is_running = None not in result
             ids = [delivery_id for delivery_id in result if delivery_id is not None]
             if ids:
                 enqueue(ids[:NAMED_MAX], since=time.time())
-            if going:
+            if is_running:
                 time.sleep(_PAUSE_AFTER_SECONDS)
 
 
 def enqueue(delivery_ids: Sequence[str] = (), *, since: float | None = None) -> None:
-    """Put the task into the queue, unneeded once a run has looked after `since` (time.time). Never raises: the
+    """Enqueue the task, which is skipped if a run has leased deliveries after `since` (time.time). Never raises: the
     deliveries are in the database.
     """
     try:
@@ -83,7 +83,7 @@ def enqueue(delivery_ids: Sequence[str] = (), *, since: float | None = None) -> 
 
 @PerProcess
 def announcer() -> Announcer:
-    """The announcer of this process, which announces the rest when the process ends."""
+    """The announcer of this process; announces the remaining ids when the process ends."""
     result = Announcer()
     atexit.register(result.stop)
     return result

@@ -1,7 +1,7 @@
-"""Authentication schemes: how a delivery proves that this platform sent it (spec 06, 6.2).
+"""Authentication schemes of deliveries (spec 06, 6.2).
 
-The secret of a template names its scheme by the prefix, as Standard Webhooks does: `whsec_…`. One class adds a scheme,
-for the admin, the command and the workers alike:
+The prefix of a template's secret identifies its scheme, as in Standard Webhooks: `whsec_…`. One class adds a scheme to
+the admin, the command and the workers:
 
     @authentication_schemes.register
     class PlainToken(AuthenticationScheme):
@@ -25,7 +25,7 @@ from typing import ClassVar
 from foundation.catalogue import Catalogue
 from foundation.egress.headers import Header
 
-#: Standard Webhooks asks for keys of 24 to 64 bytes.
+#: Standard Webhooks requires keys of 24 to 64 bytes.
 KEY_BYTES = range(24, 65)
 
 

@@ -1,4 +1,4 @@
-"""Circuit breakers, one for each template and destination: a failing receiver costs only an occasional attempt.
+"""Circuit breakers, one for each template and destination: a failing receiver gets only occasional attempts.
 
 closed      no row, or fewer than breaker_failures failures in a row: deliveries flow
 open        nothing is sent before open_until; deliveries wait and keep their retries
@@ -8,7 +8,7 @@ half-open   open_until has passed: one attempt, the probe, goes out under a leas
 The end of its lease identifies a probe. The failure of another attempt, which began before the circuit opened or whose
 lease as a probe has ended, does not change an open or half-open circuit.
 
-A failure is no answer at all, 429 or 502 to 504. Any other status, also 500, comes from a working receiver and may
+A failure is a missing response, 429 or 502 to 504. Any other status, also 500, comes from a working receiver and may
 concern one entity only: the template's next deliveries are sent. webhooks.suspension counts it.
 
 Templates of one destination share no circuit breaker: one path may fail while another path of the host works.
@@ -26,7 +26,7 @@ from webhooks.conf import webhook_settings
 from webhooks.models import OPEN_STATES, CircuitBreaker, Queue, WebHookDelivery
 from webhooks.statements import rows_delete
 
-TROUBLE_STATUSES = frozenset({429, 502, 503, 504})
+RECEIVER_DOWN_STATUSES = frozenset({429, 502, 503, 504})
 #: Concurrent probes of one destination, over all of its templates: a host that accepts no connection occupies each for
 #: connect_timeout_seconds.
 PROBES_PER_DESTINATION = 2
@@ -38,13 +38,13 @@ def breakers_open() -> dict[Queue, CircuitBreaker]:
 
 
 def is_blocked(breaker: CircuitBreaker, now: datetime) -> bool:
-    """Whether nothing may be sent now: the circuit is open, or a probe is under way."""
+    """Whether nothing may be sent now: the circuit is open, or a probe is in flight."""
     assert breaker.open_until is not None
     return breaker.open_until > now or (breaker.probe_until is not None and breaker.probe_until > now)
 
 
 def probe_lease(queue: Queue, *, now: datetime, duration: timedelta) -> bool:
-    """Lease the one probe of a half-open circuit; False if another worker was first.
+    """Lease the one probe of a half-open circuit; False if another worker has it.
 
     The caller holds the destination's lock. Also False while PROBES_PER_DESTINATION others probe the destination.
     """
@@ -72,7 +72,7 @@ def breakers_waited_for(*states: str) -> Exists:
 
 
 def breakers_prune() -> int:
-    """Delete circuits that are not open and have no open deliveries, which could close them; returns how many."""
+    """Delete circuits that are not open and have no open deliveries; returns their number."""
     idle = CircuitBreaker.objects.filter(
         Q(open_until=None) | Q(open_until__lte=utc_now()), ~breakers_waited_for(*OPEN_STATES)
     )

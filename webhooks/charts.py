@@ -1,4 +1,4 @@
-"""Charts of deliveries: a template's days, and the last hours of all."""
+"""Charts of deliveries: of a template by day, and of all templates by hour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The composer of a webhook: the event that sends it, whose rule is made in the same save, and what it sends."""
+"""The composer of a webhook: inputs for a rule that is saved with the template, and a preview of the request."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PREFIX = "rule"
 
 
 class RuleInputs(forms.Form):
-    """The event and the condition of a rule to make; no event makes none."""
+    """The event and the condition of the rule to create; without an event none is created."""
 
     event_type = forms.CharField(required=False)
     event_parameter = forms.CharField(required=False)
@@ -38,12 +38,12 @@ class RuleInputs(forms.Form):
 
     @classmethod
     def of(cls, request: HttpRequest) -> RuleInputs:
-        """As sent, or empty."""
+        """The inputs of the request, or empty ones."""
         sent = request.POST if request.method == "POST" and f"{PREFIX}-event_type" in request.POST else None
         return cls(sent, prefix=PREFIX)
 
 
-def may_make_rules(request: HttpRequest) -> bool:
+def may_create_rules(request: HttpRequest) -> bool:
     """Whether the user may create rules with events, conditions and actions."""
     names = (RULES, EVENTS, CONDITIONS, ACTIONS)
     return all(permitted(request, "create", repositories[name]) for name in names)
@@ -51,7 +51,7 @@ def may_make_rules(request: HttpRequest) -> bool:
 
 def rule_rows(request: HttpRequest, repository_name: str) -> list[Row]:
     """The event and the condition of a sentence about entities of the repository; none for users without rights."""
-    if not may_make_rules(request):
+    if not may_create_rules(request):
         return []
     inputs = RuleInputs.of(request)
     events = [{"EventType": inputs["event_type"].value(), "EventParameter": inputs["event_parameter"].value()}]
@@ -78,13 +78,13 @@ class WebHookSubmission(Submission):
             # The check of the rule must find the template that this transaction has just saved.
             templates.forget()
             try:
-                self.rule = self._rule_make(form, inputs.cleaned_data)
+                self.rule = self._create_rule(form, inputs.cleaned_data)
             except PlatformError:
                 templates.forget()
                 raise
         return created
 
-    def _rule_make(self, form: EntityForm, given: dict[str, str]) -> Record:
+    def _create_rule(self, form: EntityForm, given: dict[str, str]) -> Record:
         cleaned = form.cleaned_data
         dataset = admin_dataset(self.request)
         values = {"RepositoryName": cleaned["repository_name"], "Name": cleaned["name"], "IsActive": True}
@@ -106,7 +106,7 @@ class WebHookSubmission(Submission):
 
 
 def draft_preview(request: HttpRequest, form: Any, entity: str) -> NewDelivery:
-    """What the template of the form, saved or not, sends for the entity. Raises PlatformError if it sends nothing."""
+    """The delivery of the form's template for the entity; the template need not be saved. Raises PlatformError."""
     values = {
         name: str(form[name].value() or "") if name in form.fields else getattr(form.instance, name) or ""
         for name in ("code", "repository_name", "url", "headers", "body", "content_type")

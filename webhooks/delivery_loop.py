@@ -1,16 +1,16 @@
-"""The body of the task `webhooks.tasks.deliver`: sends what is due, until nothing is due or under way.
+"""The body of the task `webhooks.tasks.deliver`: sends due deliveries until none is due or in flight.
 
-A commit enqueues the task, and the cluster runs it every sweep_seconds: so retries, deliveries that were not announced
-and those of dead workers become tasks when they are due (spec 06, 6.2). One run sends many at once, because a worker
-process has one task at a time and a slow host may answer after minutes:
+A commit enqueues the task, and the cluster also runs it every sweep_seconds, for retries, deliveries that were not
+announced and those of dead workers (spec 06, 6.2). One run sends many deliveries concurrently, because a worker process
+has one task at a time and a slow host may respond after minutes:
 
-    lease what is due, a batch → send, each in a thread → record outcomes, a batch → lease again …
+    lease a batch of due deliveries → send each in a thread → record a batch of outcomes → lease again …
 
-A batch needs one connection and two short database transactions, however many attempts are under way. A run leases only
-as many as it can send at once, so memory does not grow with the length of the queue.
+A batch needs one connection and two short database transactions, whatever the number of attempts in flight. A run
+leases only as many as it can send concurrently, so memory does not grow with the length of the queue.
 
-While a run waits for answers it leases what becomes due. So in one cluster one run is enough, and other runs end at
-once, unless deliveries wait longer than LATE_SECONDS: the other worker processes have time for other tasks. After
+While a run waits for responses it leases newly due deliveries. So one run per cluster is enough, and other runs end at
+once, unless deliveries wait longer than MAX_WAIT_SECONDS: the other worker processes have time for other tasks. After
 LEASE_SECONDS a run leases no more, and ends with its last attempt.
 
 Measured on two busy cores (SQLite, two worker processes, receiver on loopback): commit to request p50 104 ms, mostly
@@ -42,25 +42,25 @@ from webhooks.senders import Senders
 logger = logging.getLogger(__name__)
 
 LEASE_SECONDS = 10.0
-LATE_SECONDS = 0.5
-#: A run of a stopping cluster waits this long for attempts under way, and releases its leases.
+MAX_WAIT_SECONDS = 0.5
+#: Time that a run of a stopping cluster waits for attempts in flight before it releases their leases.
 STOP_SECONDS = 5.0
-#: A run that waits for answers looks for due deliveries so often.
-_LOOK_SECONDS = 0.1
-#: Each turn of a run tells the others that it will lease for so long; its process may be killed.
+#: Interval of queries for due deliveries while a run waits for responses.
+_POLL_SECONDS = 0.1
+#: Time for which each step of a run announces that it leases; short, since its process may be killed.
 _LEASES_ON_SECONDS = 1.0
 _PAUSE_AFTER_ERROR_SECONDS = 1.0
-#: With this many attempts under way the run collects outcomes for this long before its next turn.
+#: With this many attempts in flight the run collects outcomes for _GATHER_SECONDS before its next step.
 _BUSY = 4
 _GATHER_SECONDS = 0.01
-#: Until when a run of this cluster leases, by the monotonic clock.
+#: Time until which a run of this cluster leases (monotonic clock).
 _leased_until = SharedNumber()
-#: When a run of this cluster last began to lease, by the system's clock.
+#: Time at which a run of this cluster last began to lease (system clock).
 _leased_at = SharedNumber()
 
 
 class DeliveryLoop:
-    """One run, in the thread that calls `run`; `is_stopping` and its patience end it early."""
+    """One run, in the thread that calls `run`; ends at most patience_seconds after `is_stopping`."""
 
     def __init__(
         self,
@@ -76,32 +76,32 @@ class DeliveryLoop:
         self._unrecorded: list[Finished] = []
         self._lease_until = time.monotonic() + LEASE_SECONDS
         self._swept_at = 0.0
-        self._enqueue_at = [time.monotonic() + LATE_SECONDS, self._lease_until]
+        self._enqueue_at = [time.monotonic() + MAX_WAIT_SECONDS, self._lease_until]
         self._give_up_at = math.inf
 
     def run(self) -> None:
-        """Deliver. Raises what the database raises while nothing is under way; otherwise it tries again."""
-        if self._is_stopping() or (_leased_until.value > time.monotonic() and not _is_late()):
+        """Deliver. Raises database errors if nothing is in flight; otherwise retries."""
+        if self._is_stopping() or (_leased_until.value > time.monotonic() and not _has_overdue()):
             return
-        going = True
+        is_running = True
         try:
-            while going:
+            while is_running:
                 try:
-                    going = self._turn()
+                    is_running = self._step()
                 except Exception:
-                    # The database is busy, restarting or unavailable: leases expire, then rows are due again.
+                    # The database is busy, restarting or unavailable; rows are due again once their leases expire.
                     connections.close_all()
                     if not self._under_way and not self._unrecorded:
                         raise
-                    logger.exception("webhook delivery: a turn failed")
+                    logger.exception("webhook delivery: a step failed")
                     time.sleep(_PAUSE_AFTER_ERROR_SECONDS)
         finally:
             self._senders.end()
             with suppress(Exception):
                 leases_release(list(self._under_way.values()))
 
-    def _turn(self) -> bool:
-        """Wait for outcomes, record them, lease; returns whether something is under way, and worth waiting for."""
+    def _step(self) -> bool:
+        """Wait for outcomes, record them, lease; returns whether attempts are in flight and time is left."""
         self._wait()
         if self._unrecorded:
             self._record()
@@ -110,15 +110,15 @@ class DeliveryLoop:
             self._give_up_at = min(self._give_up_at, time.monotonic() + self._patience_seconds)
         elif time.monotonic() < self._lease_until:
             self._lease(leased_until=time.monotonic() + _LEASES_ON_SECONDS)
-            if not self._under_way:  # Once more: other runs may have left a delivery to this one just now.
+            if not self._under_way:  # again: another run may have ended just now and relied on this one
                 self._lease(leased_until=0)
         self._enqueue_another()
         return bool(self._under_way) and time.monotonic() < self._give_up_at
 
     def _record(self) -> None:
-        """Record the outcomes: all together, or one by one where the database refuses one of them.
+        """Record the outcomes: all together, or one by one if the database refuses one of them.
 
-        Raises what the database raises while it is busy or away; the outcomes are recorded later.
+        Raises database errors while the database is busy or unavailable; the outcomes are recorded later.
         """
         try:
             deliveries_record(self._unrecorded)
@@ -131,7 +131,7 @@ class DeliveryLoop:
                 except (OperationalError, InterfaceError):
                     raise
                 except DatabaseError:
-                    # Its delivery was deleted meanwhile, or comes again when the lease has expired.
+                    # Its delivery was deleted meanwhile, or is due again when the lease expires.
                     logger.exception(
                         "webhook: an outcome could not be recorded",
                         extra={"delivery": self._unrecorded[0][0].delivery_id},
@@ -140,15 +140,15 @@ class DeliveryLoop:
         self._unrecorded = []
 
     def _wait(self) -> None:
-        """Collect outcomes; with many attempts under way, those of the next moment too: one turn for all costs little
-        more than one for each.
+        """Collect outcomes. With many attempts in flight it waits for more first: a step for many costs little more
+        than a step for one.
         """
         if not self._under_way:
             return
         if len(self._under_way) >= _BUSY:
             time.sleep(_GATHER_SECONDS)
         with suppress(Empty):
-            finished = self._senders.finished.get(timeout=_LOOK_SECONDS)
+            finished = self._senders.finished.get(timeout=_POLL_SECONDS)
             while True:
                 self._unrecorded.append(finished)
                 self._under_way.pop(finished[0].delivery_id, None)
@@ -168,24 +168,24 @@ class DeliveryLoop:
             self._senders.take(leases, under_way=len(self._under_way))
 
     def _enqueue_another(self) -> None:
-        """Enqueue another task when there is more than this run can send, and when this run leases no more."""
+        """Enqueue another task if more is due than this run can send, and when this run stops leasing."""
         if self._enqueue_at and time.monotonic() >= self._enqueue_at[0]:
             del self._enqueue_at[0]
             if not self._enqueue_at:
                 _leased_until.value = 0
-            if not self._is_stopping() and _is_late():
+            if not self._is_stopping() and _has_overdue():
                 enqueue()
 
 
-def has_looked(since: float) -> bool:
-    """Whether a run of this cluster has leased deliveries after that time: it has met everything committed before.
+def has_leased_since(since: float) -> bool:
+    """Whether a run of this cluster has leased deliveries after that time, so that earlier commits are handled.
 
-    Without it the tasks of many commits, which wait while a run takes long, would each become a run, and tasks of
-    others would wait for all of them. Commits of a node with another clock may wait for the next sweep.
+    It makes tasks of many commits that wait for a long run end at once, so that other tasks do not wait for them.
+    Commits of a node with another clock may wait for the next sweep.
     """
     return since < _leased_at.value <= time.time()
 
 
-def _is_late() -> bool:
-    """Whether something has waited for longer than a run usually takes to lease it."""
-    return bool(queues_ready(utc_now() - timedelta(seconds=LATE_SECONDS)))
+def _has_overdue() -> bool:
+    """Whether a delivery has been due for longer than a run usually takes to lease it."""
+    return bool(queues_ready(utc_now() - timedelta(seconds=MAX_WAIT_SECONDS)))

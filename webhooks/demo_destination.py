@@ -1,7 +1,7 @@
 """The receiver that demo webhooks send to: the instance itself, in demo mode.
 
-Templates name it by a host that nobody has (RFC 2606, 2), since the port of an instance may change. Egress policies
-refuse addresses of the machine itself; this path is the only one that a demo webhook reaches there.
+Templates use a reserved host name for it (RFC 2606, 2), since the port of an instance may change. Egress policies
+refuse addresses of the machine itself; demo webhooks reach only the path of the demo receiver.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from foundation.egress.policy import EgressPolicy
 RECEIVER_PATH: Final = "sys/demo-receiver/"
 HOST: Final = "demo-receiver.invalid"
 _ADDRESS = "127.0.0.1"
-#: No dots: none of ".." leads out of the path.
+#: Without dots, so that ".." cannot leave the path.
 _URL = re.compile(rf"http://{re.escape(HOST)}/([\w/-]*)", re.ASCII)
 _POLICY = EgressPolicy.parse([_ADDRESS])
 

@@ -15,7 +15,7 @@ from webhooks.authentication import authentication_schemes
 _RESERVED = CONNECTION_HEADERS | {"webhook-id", "webhook-timestamp"}
 
 MASK = "***"
-#: Masking a harmless value is better than showing a secret. Signatures are no secrets: they do not reveal the key.
+#: Names whose values are masked; rather too many. Signatures are not: they do not reveal the key.
 _SECRET_NAMES = re.compile(
     r"auth|cookie|secret|token|passw|passphrase|pwd|key|credential|session|bearer|jwt|\bsid\b", re.I
 )
@@ -84,7 +84,7 @@ def opened_headers(stored: list[list[Any]] | str) -> tuple[tuple[Header, ...], s
 
 
 def secrets_of(headers: Iterable[Header]) -> list[str]:
-    """Values that are masked, and the credentials behind the scheme of an authorization."""
+    """Values that are masked, and the credentials after the scheme of an Authorization header."""
     result = [value for name, value in headers if is_secret_name(name)]
     result += [rest for value in result if (rest := value.partition(" ")[2])]
     # Shorter values occur in too many words.

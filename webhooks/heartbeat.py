@@ -1,7 +1,7 @@
-"""Heartbeats of the worker processes, for `/readyz`, `/metrics` and people (spec 09, 9.3).
+"""Heartbeats of the worker processes, for `/readyz`, `/metrics` and the admin (spec 09, 9.3).
 
-A process writes them with the tasks that it runs: in each cluster there is one at least every sweep_seconds. In the
-database, not the cache: web nodes and worker nodes need not share anything else.
+A process writes them when it runs tasks: in each cluster at least every sweep_seconds. They are in the database, not in
+the cache, because it is all that web nodes and worker nodes must share.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ BEAT_SECONDS = 5.0
 #: A worker without a heartbeat for this time counts as dead; long enough for a locked database.
 ALIVE_SECONDS = 30.0
 #: Rows of workers that ended without notice are deleted after this time.
-_FORGET = timedelta(hours=1)
+_RETENTION = timedelta(hours=1)
 
 
 _beats: dict[int, float] = {}
 
 
 def heartbeat_beat() -> None:
-    """Record that this process works, if the next heartbeat is due; the last heartbeat ends with the process."""
+    """Write the heartbeat of this process if it is due; it is deleted when the process ends."""
     pid, now = os.getpid(), time.monotonic()
     if pid not in _beats:
-        _beats.clear()  # of the process that forked this one
+        _beats.clear()  # those of the parent process
         util.Finalize(None, heartbeat_end, args=(process_name(),), exitpriority=100)
     if now - _beats.get(pid, -BEAT_SECONDS) >= BEAT_SECONDS:
         _beats[pid] = now
@@ -39,14 +39,14 @@ def heartbeat_beat() -> None:
 
 
 def heartbeat_write(worker: str, *, now: datetime | None = None) -> None:
-    """Record that this worker runs."""
+    """Write the heartbeat of this worker."""
     moment = now or utc_now()
     if not WorkerHeartbeat.objects.filter(pk=worker).update(seen_at=moment):
-        WorkerHeartbeat.objects.filter(seen_at__lt=moment - _FORGET).delete()
+        WorkerHeartbeat.objects.filter(seen_at__lt=moment - _RETENTION).delete()
         WorkerHeartbeat.objects.update_or_create(worker=worker, defaults={"seen_at": moment})
 
 
 def heartbeat_end(worker: str) -> None:
-    """Delete the heartbeat of a worker that stops. Never raises: it ages by itself."""
+    """Delete the heartbeat of a worker that stops. Never raises: it expires anyway."""
     with suppress(Exception):
         WorkerHeartbeat.objects.filter(pk=worker).delete()

@@ -6,14 +6,14 @@ again.
 
 A delivery may be leased when
   it is due, and no earlier one of its entity and template is open (order),
-  its destination has fewer than destination_concurrency attempts under way, its template fewer than its share of them,
+  its destination has fewer than destination_concurrency attempts in flight, its template fewer than its share of them,
   the circuit of its template and destination is closed, or half-open with its probe free (one attempt),
   its template is not suspended.
 A queue contains the deliveries of one template to one destination. Queues are processed one by one from a random start,
 so that a long queue starves no other.
 
-The share of a template is half of what the other templates leave free of the destination's attempts, rounded up: a
-receiver path that does not answer leaves room for the other paths of its host.
+The share of a template is half of the destination's attempts that other templates do not use, rounded up: a receiver
+path that does not respond leaves room for the other paths of its host.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ SELECT (SELECT d.id FROM {table} d
 FROM lanes WHERE entity_id IS NOT NULL
 """
 
-#: How many deliveries, and then how many lanes, a lease looks at.
+#: Maximum deliveries, and then lanes, that a lease reads.
 _CANDIDATES = 200
 
 
@@ -90,7 +90,7 @@ class Lease:
 
     attempt_no  counts from 1
     secrets     signing secrets, the current one first
-    unreadable  why a header or signing secret cannot be decrypted, so that nothing may be sent
+    unreadable  the reason why a header or signing secret cannot be decrypted, so that nothing may be sent
     probe_until end of its lease if it is the probe of a half-open circuit (webhooks.breaker)
     """
 
@@ -155,7 +155,7 @@ def _ready(now: datetime) -> Iterator[tuple[Queue, bool]]:
 
 
 def _under_way(destination: str | None = None) -> Counter[Queue]:
-    """Number of attempts under way by queue, to one destination or to all."""
+    """Number of attempts in flight by queue, to one destination or to all."""
     result = WebHookDelivery.objects.filter(state="Delivering")
     if destination is not None:
         result = result.filter(destination=destination)
@@ -164,7 +164,7 @@ def _under_way(destination: str | None = None) -> Counter[Queue]:
 
 
 def _room(queue: Queue, under_way: Counter[Queue]) -> int:
-    """Number of further attempts that the queue may have under way: see "share" in the module's docstring."""
+    """Number of further concurrent attempts of the queue: see "share" in the module's docstring."""
     to_destination = sum(count for other, count in under_way.items() if other.destination == queue.destination)
     left_by_others = webhook_settings().destination_concurrency - (to_destination - under_way[queue])
     return (left_by_others + 1) // 2 - under_way[queue]
@@ -203,7 +203,7 @@ def _lease_queue(queue: Queue, limit: int, now: datetime, *, is_probe: bool) -> 
 def _lock_destination(destination: str) -> None:
     """Serialize the leases of one destination, so that its limit and the order of its deliveries hold.
 
-    SQLite's BEGIN IMMEDIATE has done so already.
+    On SQLite, BEGIN IMMEDIATE already does.
     """
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
@@ -211,7 +211,7 @@ def _lock_destination(destination: str) -> None:
 
 
 def is_first_of_lane() -> Q:
-    """Whether no earlier event of the same entity and template is open, and the delivery is not under way.
+    """Whether no earlier event of the same entity and template is open, and the delivery is not in flight.
 
     Two probes of the index `delivery_lane` for each row. Subqueries with LIMIT, because of NOT EXISTS PostgreSQL makes
     a join that compares each delivery of a long backlog with each other one.
@@ -225,8 +225,8 @@ def is_first_of_lane() -> Q:
 def _due(queue: Queue, limit: int, now: datetime) -> list[WebHookDelivery]:
     """Up to `limit` deliveries that may be sent now, the longest due first.
 
-    They are looked for among the longest due, and then among the first ones of lanes: a few entities with a long
-    backlog cost no more than a short one, and keep nothing back that is behind it.
+    Searches the longest due ones, then the first ones of lanes, so that a few entities with a long backlog neither
+    slow the query down nor block deliveries behind them.
     """
     due = WebHookDelivery.objects.filter(state="Pending", **queue._asdict(), next_attempt_time_utc__lte=now).order_by(
         "next_attempt_time_utc", "sequence"
@@ -320,7 +320,7 @@ def signing_secrets(hook: WebHook, now: datetime) -> tuple[str, ...]:
 
 
 def leases_expire(now: datetime | None = None) -> int:
-    """Make deliveries with an expired lease due again; returns how many.
+    """Make deliveries with an expired lease due again; returns their number.
 
     A delivery that repeatedly loses its worker may be the cause, and becomes Failed instead.
     """
@@ -338,7 +338,7 @@ def leases_expire(now: datetime | None = None) -> int:
 
 
 def leases_release(leases: Sequence[Lease]) -> None:
-    """Return leases that were not sent, when the worker stops; probes among them are free again."""
+    """Release unsent leases and their probes when the worker stops."""
     for lease in leases:
         if lease.probe_until is not None:
             probe_release(lease.queue, lease.probe_until)

@@ -49,10 +49,10 @@ class WebHookDelivery(AggregateRoot):
     attempt_count         attempts with an outcome
     lease_count           leases; more than attempts if workers died while they held one
     lease_token           identifies the holder, who may record the outcome; each lease has a new token
-    next_attempt_time_utc when it is due; null once finished
+    next_attempt_time_utc due time; null once finished
     """
 
-    # No index: each attempt changes it, and nobody pulls deliveries by it.
+    # No index: each attempt changes it, and clients do not poll deliveries by it.
     aggregate_last_update_time_utc = models.DateTimeField(null=True, editable=False)
     web_hook_id = GuidField()
     web_hook_code = models.CharField(max_length=32)

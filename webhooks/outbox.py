@@ -23,7 +23,7 @@ from domain.database import cursor
 from domain.dataset.checks.access import allowed
 from domain.dataset.lookups.name_binding import EventValues
 from domain.dataset.records.dry_run_hooks import ReportEntry
-from domain.dataset.records.record import Record
+from domain.dataset.records.record import Record, UnitOfWork
 from domain.dataset.templates.record_template import InvalidTemplate
 from domain.dataset.transactions.stored_writes import write_handlers
 from domain.model.registry import repositories
@@ -43,7 +43,7 @@ from webhooks.url_secrets import masked_url
 
 _WRITE_HANDLER = "WebHookDelivery"
 _DELIVERIES = "Systems.Config.WebHookDeliveries"
-#: What a dry run tells of a delivery.
+#: Attributes of a delivery in the report of a dry run.
 _REPORTED = (
     "WebHookCode",
     "RepositoryName",
@@ -62,9 +62,9 @@ NO_DESTINATION = "-"
 class NewDelivery:
     """A row to insert, by the names of its columns; `headers` is JSON already.
 
-    Not a WebHookDelivery: constructing one takes as long as rendering the request and inserting the row together, and
-    every commit with a webhook would pay for it. It inserts itself, with the others of its commit: so the event can
-    defer it to the commit (BulkWrite), and to a Domain transaction, whose commit is another request (KeepableWrite).
+    Not a WebHookDelivery, whose construction takes as long as rendering the request and inserting the row together. As
+    a BulkWrite and KeepableWrite it can be deferred to the commit, also to that of a Domain transaction in a later
+    request.
     """
 
     id: str
@@ -97,8 +97,8 @@ class NewDelivery:
         return _WRITE_HANDLER, asdict(self)
 
 
-#: Columns with the time of the insert or, if the commit follows at once, of the event.
-_MOMENTS = ("aggregate_last_update_time_utc", "creation_time_utc", "next_attempt_time_utc")
+#: Columns with the time of the insert.
+_TIME_COLUMNS = ("aggregate_last_update_time_utc", "creation_time_utc", "next_attempt_time_utc")
 
 
 def delivery_prepare(
@@ -112,14 +112,14 @@ def delivery_prepare(
 ) -> NewDelivery:
     """Render the template at the event. The row is not inserted yet.
 
-    Raises Refused if the template cannot be rendered any more or the request cannot be sent.
+    Raises Refused if the template can no longer be rendered or the request cannot be sent.
     """
     try:
         rendered = template.compiled.render(record, events)
         destination = template.fixed_destination
     except (InvalidTemplate, InvalidHeader, ValueError) as exc:
         raise errors.Refused(errors.INTERPOLATION_FAILED, template.code, exc) from exc
-    shown, stored = template.kept_headers(with_trace(rendered.headers, record.dataset.context.traceparent))
+    shown, stored = template.stored_headers(with_trace(rendered.headers, record.dataset.context.traceparent))
     return NewDelivery(
         id=new_guid(),
         web_hook_id=template.id,
@@ -142,7 +142,7 @@ def delivery_prepare(
 
 
 def _destination_of(url: str) -> str:
-    """host:port of a rendered URL. The worker refuses an invalid host, visibly; the commit does not."""
+    """host:port of a rendered URL, or NO_DESTINATION: the worker reports an invalid host, the commit does not fail."""
     try:
         return destination_of(url).name
     except ValueError:
@@ -165,7 +165,7 @@ def deliveries_write(deliveries: Sequence[NewDelivery], database: BaseDatabaseWr
 
 
 @write_handlers.function(_WRITE_HANDLER)
-def deliveries_insert_stored(payloads: Sequence[dict[str, Any]]) -> None:
+def deliveries_insert_stored(dataset: UnitOfWork, payloads: Sequence[dict[str, Any]]) -> None:
     """Insert rows that `NewDelivery.freeze` stored, due now."""
     deliveries_insert([NewDelivery(**payload) for payload in payloads])
 
@@ -186,16 +186,16 @@ def _insert_statement() -> _Insert:
     defaults = {
         str(field.column): _literal(field.get_default())
         for field in WebHookDelivery._meta.concrete_fields
-        if field.attname not in (*given, *_MOMENTS, "sequence") and field.get_default() is not None
+        if field.attname not in (*given, *_TIME_COLUMNS, "sequence") and field.get_default() is not None
     }
     table = WebHookDelivery._meta.db_table
-    # Every state by name: so the index `delivery_lane` leads to the entity's rows instead of all of the template's.
+    # All states are listed, so that the index `delivery_lane` finds the entity's rows instead of all of the template's.
     states = ", ".join(map(_literal, DELIVERY_STATE.members))
     lane = f"web_hook_id = %s AND state IN ({states}) AND entity_id = %s"
     number = f"(SELECT COALESCE(MAX(sequence), 0) + 1 FROM {table} WHERE {lane})"  # noqa: S608
     # The number comes first, so that its two parameters are taken from the row with the others.
-    columns = ["sequence", *given, *_MOMENTS, *defaults]
-    values = [number, *["%s"] * (len(given) + len(_MOMENTS)), *defaults.values()]
+    columns = ["sequence", *given, *_TIME_COLUMNS, *defaults]
+    values = [number, *["%s"] * (len(given) + len(_TIME_COLUMNS)), *defaults.values()]
     return _Insert(
         f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join(values)})",  # noqa: S608 (names of our own)
         attrgetter("web_hook_id", "entity_id", *given),

@@ -66,7 +66,7 @@ def _attempt(lease: Lease, outcome: Outcome) -> WebHookAttempt:
     )
 
 
-#: The token proves that the lease is still held: another lease would have written another one.
+#: The token proves that the lease is still held: each lease writes a new one.
 _UPDATE_DELIVERY = f"""
 UPDATE {WebHookDelivery._meta.db_table} SET
     state = %s, finish_time_utc = %s, next_attempt_time_utc = %s, lease_token = NULL, lease_until_utc = NULL,
@@ -103,14 +103,14 @@ def _next_step(lease: Lease, outcome: Outcome, now: datetime) -> tuple[str, date
 
 def _count(finished: Sequence[Finished], now: datetime) -> list[str]:
     """Update breakers and the health of templates; returns codes of templates that became suspended."""
-    circuits_close({lease.queue for lease, outcome in finished if outcome.status and not outcome.host_trouble})
+    circuits_close({lease.queue for lease, outcome in finished if outcome.status and not outcome.is_receiver_down})
     templates_succeeded({lease.web_hook_id for lease, outcome in finished if outcome.delivered})
     suspended = []
     for lease, outcome in finished:
-        if outcome.host_trouble:
+        if outcome.is_receiver_down:
             circuit_failed(lease.queue, now=now, probe_until=lease.probe_until)
         elif outcome.status is None and lease.probe_until is not None:
-            probe_release(lease.queue, lease.probe_until)  # refused by ourselves: no evidence about the receiver
+            probe_release(lease.queue, lease.probe_until)  # never sent: says nothing about the receiver
         if not outcome.delivered and not lease.is_test and template_failed(lease.web_hook_id, now=now):
             suspended.append(lease.web_hook_code)
     return suspended

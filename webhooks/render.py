@@ -1,12 +1,12 @@
 """Renders a template to a request: URL, headers and body at the event, inside the dataset (spec 06, 6.2).
 
-A value is escaped for its place: percent-encoded in the URL, without line breaks in headers, as JSON, form data or XML
-in the body, by its content type. In the host and port of a URL a value may have the characters of a name or number;
-others are percent-encoded, which makes a host that webhooks.send refuses.
+A value is escaped for its position: percent-encoded in the URL, without line breaks in headers, as JSON, form data or
+XML in the body, by its content type. In the host and port of a URL a value may have the characters of a name or number;
+others are percent-encoded, which gives a host that webhooks.send refuses.
 
 A JSON body may be written in either style: with doubled braces as in every template, {{"no": "{DocumentNo}"}}, or as
-plain JSON, {"no": "{DocumentNo}"}, where the text after a brace tells whether it belongs to the JSON. Backslashes in it
-are the JSON's.
+plain JSON, {"no": "{DocumentNo}"}, where the text after a brace decides whether the brace belongs to the JSON.
+Backslashes in it belong to the JSON.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class CompiledUrl:
 
     origin        scheme, host and port
     rest          path, query and fragment
-    fixed_origin  the origin, where it has no placeholder
+    fixed_origin  the origin, if it has no placeholder
     """
 
     origin: Template
@@ -221,7 +221,7 @@ def double_braces(body: str) -> str:
 
 
 def event_names(repository: Repository[Any]) -> Iterable[EventName]:
-    """Every event attribute of the repository's event types; a template does not know its rules."""
+    """Every event attribute of the repository's event types, since the rules of a template are unknown."""
     names = {attribute.name for event in event_types.of(repository) for attribute in event.attributes}
     return [EventName(name, Kind.STRING) for name in sorted(names)]
 

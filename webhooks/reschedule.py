@@ -1,6 +1,6 @@
-"""Computes when a failed delivery is tried again (spec 06, 6.2). Pure: no clock, no database.
+"""Computes the time of the next attempt of a failed delivery (spec 06, 6.2). Pure: no clock, no database.
 
-The schedule is ours and not the task broker's, so that retries survive restarts and the loss of the broker.
+The schedule is the platform's, not the task broker's, so that retries survive restarts and the loss of the broker.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ from webhooks.models import (
     WorkerHeartbeat,
 )
 
-#: Deliveries that have been due for longer are late; a shorter time is normal in a busy minute.
-LATE_SECONDS = 120.0
+#: Lag of the oldest due delivery above which administrators are warned; a shorter lag is normal under load.
+MAX_LAG_SECONDS = 120.0
 #: Days that charts of a template show.
 SHOWN_DAYS = 14
 
@@ -35,8 +35,8 @@ class DeliveryStatistics:
     """Statistics of the outbox.
 
     by_state             state → deliveries
-    lag_seconds          how long the oldest sendable delivery has been due
-    open_circuits        "CODE (host:port)" of templates whose receiver gets nothing for now, or only a probe
+    lag_seconds          time for which the oldest sendable delivery has been due
+    open_circuits        "CODE (host:port)" of templates with an open or half-open circuit
     suspended_templates  number of suspended templates
     """
 
@@ -54,7 +54,7 @@ def delivery_statistics(now: datetime | None = None) -> DeliveryStatistics:
     blocked = CircuitBreaker.objects.filter(
         Q(open_until__gt=moment) | breakers_waited_for("Pending"), open_until__isnull=False
     )
-    # Deliveries that wait for a failing receiver, or for an earlier event's retry, do not measure the workers.
+    # Deliveries that wait for a failing receiver, or for an earlier event's retry, do not count as lag.
     its_circuit = CircuitBreaker.objects.filter(
         web_hook_id=OuterRef("web_hook_id"), destination=OuterRef("destination"), open_until__isnull=False
     )
@@ -151,8 +151,8 @@ def workers_alive(now: datetime | None = None) -> list[WorkerHeartbeat]:
 
 
 def workers_problem(now: datetime | None = None) -> str | None:
-    """Why webhooks and tasks may be late, as a sentence; None if they are not."""
+    """The reason why webhooks and tasks may be late, as a sentence; None if there is none."""
     if not workers_alive(now):
         return f"No worker process has been heard of for {ALIVE_SECONDS:g} seconds."
     lag = delivery_statistics(now).lag_seconds
-    return f"Webhooks are {lag:.0f} seconds late." if lag > LATE_SECONDS else None
+    return f"Webhooks are {lag:.0f} seconds late." if lag > MAX_LAG_SECONDS else None

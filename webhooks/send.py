@@ -18,8 +18,9 @@ from foundation.egress import client
 from foundation.egress.client import EgressFailed, EgressRequest, EgressResponse
 from foundation.egress.policy import destination_of
 from foundation.fields import utc_now
+from foundation.texts import storable
 from webhooks.authentication import authentication_schemes
-from webhooks.breaker import TROUBLE_STATUSES
+from webhooks.breaker import RECEIVER_DOWN_STATUSES
 from webhooks.conf import webhook_settings
 from webhooks.demo_destination import sent_to
 from webhooks.headers import MASK, Header, header_text, masked, secrets_of, value_of
@@ -32,7 +33,7 @@ USER_AGENT = "BusinessPlatform-Webhooks/1.0"
 #: The receiver rejects further deliveries (RFC 9110, 15.5.11; Standard Webhooks).
 GONE = 410
 #: Statuses whose Retry-After is honoured (RFC 9110, 15.6.4; RFC 6585, 4).
-_PATIENT = frozenset({429, 503})
+_RETRY_AFTER_STATUSES = frozenset({429, 503})
 _ERROR_LENGTH = 254
 
 
@@ -42,7 +43,7 @@ class Outcome:
 
     delivered      a 2xx response
     permanent      no retry can help: 410, a forbidden address, a request that cannot be sent
-    host_trouble   the failure counts for the circuit breaker (webhooks.breaker); False for our own refusals
+    is_receiver_down  the failure counts for the circuit breaker (webhooks.breaker); False if nothing was sent
     """
 
     started_at: datetime
@@ -51,7 +52,7 @@ class Outcome:
     status: int | None = None
     error: str | None = None
     permanent: bool = False
-    host_trouble: bool = False
+    is_receiver_down: bool = False
     retry_after: timedelta | None = None
     address: str | None = None
     request_head: str = ""
@@ -82,14 +83,14 @@ def delivery_send(lease: Lease) -> Outcome:
     try:
         return _traced(lease)
     except Exception as exc:
-        # A bug of ours: without an outcome the run would wait for this attempt until it is killed with all others.
+        # A bug: without an outcome the run would wait for this attempt until it is killed.
         logger.exception("webhook: an attempt failed", extra={"delivery": lease.delivery_id})
         return _failed(_Clock(), "", f"{type(exc).__name__}: {exc}", permanent=True)
 
 
 def _traced(lease: Lease) -> Outcome:
-    """The outcome of an attempt, in a span of its own where tracing is on."""
-    if not spans.are_wanted():
+    """The outcome of an attempt, in a span if tracing is on."""
+    if not spans.are_configured():
         return _attempt(lease)
     with spans.span("POST webhook", kind="CLIENT", traceparent=value_of(lease.headers, "traceparent") or "") as span:
         outcome = _attempt(lease)
@@ -129,11 +130,11 @@ def _attempt(lease: Lease) -> Outcome:
             policy=policy,
         )
     except EgressFailed as exc:
-        return _failed(clock, head, f"{exc.kind}: {exc}", host_trouble=True)
+        return _failed(clock, head, f"{exc.kind}: {exc}", is_receiver_down=True)
     except errors.PlatformError as exc:
         return _failed(clock, head, exc.message, permanent=True)
     except Exception as exc:
-        # A bug of ours or an invalid signing secret: shown at the delivery; other deliveries must not wait for it.
+        # A bug or an invalid signing secret: shown at the delivery; it must not block other deliveries.
         return _failed(clock, head, f"{type(exc).__name__}: {exc}", permanent=True)
     return _answered(clock, head, answer, secrets=[*lease.secrets, *secrets_of(headers)])
 
@@ -159,14 +160,16 @@ def _request_head(lease: Lease, headers: list[Header]) -> str:
     return f"POST {destination.target} HTTP/1.1\n{header_text(lines)}"
 
 
-def _failed(clock: _Clock, head: str, error: str, *, permanent: bool = False, host_trouble: bool = False) -> Outcome:
+def _failed(
+    clock: _Clock, head: str, error: str, *, permanent: bool = False, is_receiver_down: bool = False
+) -> Outcome:
     return Outcome(
         clock.at,
         clock.milliseconds(),
         delivered=False,
-        error=_storable(error)[:_ERROR_LENGTH],
+        error=storable(error)[:_ERROR_LENGTH],
         permanent=permanent,
-        host_trouble=host_trouble,
+        is_receiver_down=is_receiver_down,
         request_head=head,
     )
 
@@ -174,7 +177,7 @@ def _failed(clock: _Clock, head: str, error: str, *, permanent: bool = False, ho
 def _answered(clock: _Clock, head: str, answer: EgressResponse, *, secrets: Sequence[str]) -> Outcome:
     """The outcome of a response; secrets that the receiver echoes are masked in it."""
     delivered = 200 <= answer.status < 300
-    # Masked before it is cut, so that no part of a secret remains at the cut.
+    # Masked before it is truncated, so that no part of a secret remains at the end.
     text = _without(secrets, answer.body.decode(errors="replace"))[: webhook_settings().stored_answer_bytes]
     response_head = f"HTTP/1.1 {answer.status} {answer.reason}\n{header_text(masked(answer.headers))}"
     return Outcome(
@@ -182,20 +185,15 @@ def _answered(clock: _Clock, head: str, answer: EgressResponse, *, secrets: Sequ
         clock.milliseconds(),
         delivered=delivered,
         status=answer.status,
-        error=None if delivered else _storable(_without(secrets, _reason(answer)))[:_ERROR_LENGTH],
+        error=None if delivered else storable(_without(secrets, _reason(answer)))[:_ERROR_LENGTH],
         permanent=answer.status == GONE,
-        host_trouble=answer.status in TROUBLE_STATUSES,
-        retry_after=parse_retry_after(answer.header("Retry-After")) if answer.status in _PATIENT else None,
+        is_receiver_down=answer.status in RECEIVER_DOWN_STATUSES,
+        retry_after=parse_retry_after(answer.header("Retry-After")) if answer.status in _RETRY_AFTER_STATUSES else None,
         address=answer.address,
         request_head=head,
-        response_head=_storable(_without(secrets, response_head)),
-        response_body=_storable(text),
+        response_head=storable(_without(secrets, response_head)),
+        response_body=storable(text),
     )
-
-
-def _storable(text: str) -> str:
-    """The text without NUL, which PostgreSQL does not store."""
-    return text.replace("\x00", "\ufffd")
 
 
 def _without(secrets: Sequence[str], text: str) -> str:

@@ -15,7 +15,7 @@ from webhooks.send import Outcome
 
 
 class Senders:
-    """Daemon threads, one for each lease under way. `finished` has (lease, outcome) of sent deliveries."""
+    """Daemon threads, one for each lease in flight. `finished` has (lease, outcome) of sent deliveries."""
 
     def __init__(self, send: Callable[[Lease], Outcome]) -> None:
         self.finished: SimpleQueue[tuple[Lease, Outcome]] = SimpleQueue()
@@ -24,7 +24,7 @@ class Senders:
         self._threads = 0
 
     def take(self, leases: Sequence[Lease], *, under_way: int) -> None:
-        """Send these; `under_way` counts them too."""
+        """Send these leases; `under_way`: the number of leases in flight, including these."""
         for lease in leases:
             self._waiting.put(lease)
         for _ in range(under_way - self._threads):
@@ -32,7 +32,7 @@ class Senders:
             threading.Thread(target=self._run, name="webhook-send", daemon=True).start()
 
     def end(self) -> None:
-        """End the threads after the leases that they have taken."""
+        """End the threads after their current leases."""
         for _ in range(self._threads):
             self._waiting.put(None)
 

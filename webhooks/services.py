@@ -47,14 +47,14 @@ def delivery_redeliver(delivery_ids: Iterable[str]) -> int:
 
     Their retries start again. Open deliveries are unchanged.
     """
-    wanted = WebHookDelivery.objects.filter(pk__in=list(delivery_ids), state__in=REDELIVERABLE_STATES)
-    return deliveries_redeliver(wanted)
+    deliveries = WebHookDelivery.objects.filter(pk__in=list(delivery_ids), state__in=REDELIVERABLE_STATES)
+    return deliveries_redeliver(deliveries)
 
 
-def deliveries_redeliver(wanted: QuerySet[WebHookDelivery]) -> int:
+def deliveries_redeliver(deliveries: QuerySet[WebHookDelivery]) -> int:
     """As `delivery_redeliver`, for a query; deliveries in other states are unchanged."""
     with transaction.atomic():
-        ids = [str(id) for id in wanted.values_list("pk", flat=True)]
+        ids = [str(id) for id in deliveries.values_list("pk", flat=True)]
         count = 0
         for start in range(0, len(ids), _BATCH):
             # The state is checked again: another request may have redelivered it, or a worker leased it.
@@ -85,7 +85,7 @@ def deliveries_to_replay(web_hook_id: str, since: datetime, until: datetime) -> 
 
 
 def delivery_cancel(delivery_ids: Iterable[str]) -> int:
-    """Cancel deliveries; returns their number. An attempt under way finishes, and is the last."""
+    """Cancel deliveries; returns their number. An attempt in flight finishes, and is the last."""
     now = utc_now()
     return WebHookDelivery.objects.filter(
         pk__in=list(delivery_ids), state__in=("Pending", "Delivering", "Suspended")
@@ -121,7 +121,7 @@ def send_test(*, context: CallContext, web_hook: str, entity: str = "") -> WebHo
 
 
 def delivery_preview(*, context: CallContext, web_hook: str, entity: str = "") -> NewDelivery:
-    """What a template sends for an entity; nothing is stored.
+    """The delivery of a template for an entity; nothing is stored.
 
     `web_hook` is a code or guid; `entity` an id, a code or the beginning of a display text, "" for the newest.
     Raises NotFound, and Refused if the template cannot be rendered.
@@ -133,7 +133,7 @@ def delivery_preview(*, context: CallContext, web_hook: str, entity: str = "") -
 
 
 def template_preview(*, context: CallContext, template: WebHookTemplate, entity: str = "") -> NewDelivery:
-    """As `delivery_preview`, of a template that need not be stored."""
+    """As `delivery_preview`, for a template that need not be stored."""
     repository = repositories.get(template.repository_name)
     record = Dataset(context).open(repository, _entity_find(repository, entity.strip(), context))
     delivery = delivery_prepare(template, record, event_type="TEST", events=_SampleEvents(), is_test=True)
@@ -143,7 +143,7 @@ def template_preview(*, context: CallContext, template: WebHookTemplate, entity:
 
 
 def _entity_find(repository: Repository[Any], text: str, context: CallContext) -> str:
-    """The key of the entity that the caller means and may see."""
+    """The key of the entity that the text identifies and the caller may see."""
     if is_guid(text):
         return text.lower()
     literal = "'" + text.replace("'", "''") + "'"
@@ -181,15 +181,15 @@ def signing_secret_rotate(
     """Set a new signing secret of a template and return it; it is shown only once.
 
     `scheme` names the authentication scheme of the secret; if empty, it is that of the former secret, which
-    also signs for as long as `overlap`. Secrets are not attributes of the repository, so no read of the API can show
-    them. Raises NotFound for an unknown template or scheme.
+    also signs for the time of `overlap`. Secrets are not attributes of the repository, so the API cannot read them.
+    Raises NotFound for an unknown template or scheme.
     """
     row = _web_hook_row(web_hook)
     chosen = authentication_schemes.get(scheme) if scheme else authentication_schemes.of(row.signing_secret or "")
     if chosen is None:
         raise errors.NotFound(errors.ENTITY_NOT_FOUND, authentication_schemes.kind, scheme)
     secret = chosen.new_secret()
-    with transaction.atomic():  # no change without its audit entry
+    with transaction.atomic():  # with the audit entry
         WebHook._default_manager.filter(pk=row.pk).update(
             signing_secret=secret,
             previous_signing_secret=row.signing_secret,

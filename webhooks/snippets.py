@@ -1,4 +1,4 @@
-"""Programs for receivers of webhooks that check the signature (Standard Webhooks); tests run all but those in C#."""
+"""Sample programs for receivers that check the signature (Standard Webhooks); tests run all but those in C#."""
 
 from __future__ import annotations
 

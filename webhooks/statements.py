@@ -1,4 +1,4 @@
-"""Prebuilt SQL statements for the path of every delivery: Django's query construction takes longer than they do.
+"""Prebuilt SQL statements for each delivery: Django's query construction would take longer than their execution.
 
 Measured on SQLite: recording an outcome took 0.88 ms of processor time through the ORM, of which the database had a
 tenth. Rarer statements use the ORM.

@@ -1,6 +1,6 @@
 """Suspends templates that keep failing, and notifies administrators (spec 06, 6.2).
 
-A suspended template's deliveries wait (state Suspended), new ones included; nothing is lost. `web_hook_resume` ends it.
+A suspended template's deliveries wait (state Suspended), new ones too. `web_hook_resume` sends them.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def web_hook_resume(web_hook_id: str) -> int:
 
 
 def administrators_notify(web_hook_code: str) -> None:
-    """Notify every administrator in Systems.Core.Notifications. Never raises: the suspension stays in any case."""
+    """Notify every administrator in Systems.Core.Notifications. Never raises, so that the suspension stays."""
     try:
         dataset = Dataset(system_context())
         subject = gettext("The webhook {0} keeps failing and has been suspended.").replace("{0}", web_hook_code)

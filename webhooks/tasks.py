@@ -10,25 +10,25 @@ from foundation.schedules import scheduled
 from webhooks.announcer import TASK_SECONDS, enqueue
 from webhooks.breaker import breakers_prune
 from webhooks.conf import webhook_settings
-from webhooks.delivery_loop import DeliveryLoop, has_looked
+from webhooks.delivery_loop import DeliveryLoop, has_leased_since
 from webhooks.heartbeat import heartbeat_beat
 from webhooks.services import deliveries_prune
 
 
 @every(lambda: webhook_settings().sweep_seconds, timeout_seconds=TASK_SECONDS)
 def deliver(*delivery_ids: str, since: float | None = None) -> None:
-    """Deliver what is due: first attempts after a commit, retries, and deliveries of workers that ended.
+    """Send due deliveries: first attempts after a commit, retries, and those of dead workers.
 
-    The ids are for people; the database knows what is due. `since`: see webhooks.announcer.
+    The ids are only informative: the database decides what is due. `since`: see webhooks.announcer.
     """
     heartbeat_beat()
-    if since is None or not has_looked(since):
+    if since is None or not has_leased_since(since):
         DeliveryLoop().run()
 
 
 @scheduled("webhooks: sweep", Schedule.MINUTES, minutes=1)
 def sweep_due() -> None:
-    """As `deliver`, for people who look for it among the schedules."""
+    """As `deliver`, under a schedule that administrators see."""
     enqueue()
 
 

@@ -1,7 +1,8 @@
-"""Cache of webhook templates: loaded and compiled once, again after a change of theirs or of custom properties.
+"""Cache of compiled webhook templates; reloaded after a change of templates or custom properties.
 
-Events must not cost a query, so the templates are cached. Sources of the cache: the version stamps (foundation.stamps)
-of templates and of custom properties, which they may name, the registry, and the key that seals secrets.
+Events must not cost a query, so the templates are cached. Sources of the cache: the cache versions
+(foundation.cache_versions) of templates and of custom properties, which they may name, the registry, and the key that
+seals secrets.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from domain.dataset.records.record import Record
 from domain.entities.systems_config import WebHook
 from domain.model import custom_properties
 from domain.model.registry import repositories
-from foundation import stamps
+from foundation import cache_versions
 from foundation.egress.policy import destination_of
 from foundation.guids import new_guid
-from foundation.stamped_cache import StampedCache
 from foundation.vault import Unreadable, key_ids, seal
+from foundation.versioned_cache import VersionedCache
 from rules.read_access import Reads, hidden_entity, unreadable
 from webhooks.headers import Header, header_text, is_secret_name, masked
 from webhooks.models import TemplateAuthor
 from webhooks.render import CompiledRequest, compile_request
 from webhooks.reschedule import retries_of
 
-STAMP = "webhooks"
+CACHE_VERSION = "webhooks"
 AUTHORS = Authors(TemplateAuthor)
 
 
@@ -38,7 +39,7 @@ AUTHORS = Authors(TemplateAuthor)
 class WebHookTemplate:
     """A template, ready to be rendered.
 
-    unreadable   why its headers cannot be decrypted, which fails its deliveries
+    unreadable   the reason why its headers cannot be decrypted, which fails its deliveries
     author       the user who saved it last
     """
 
@@ -89,15 +90,15 @@ class WebHookTemplate:
         origin = self.compiled.url.fixed_origin
         return None if origin is None else destination_of(origin).name
 
-    def kept_headers(self, headers: tuple[Header, ...]) -> tuple[str, str]:
-        """(masked for people, as JSON for WebHookDelivery.headers) of rendered headers; cached if fixed."""
-        return self._kept_fixed if headers is self.compiled.fixed_headers else self._kept(headers)
+    def stored_headers(self, headers: tuple[Header, ...]) -> tuple[str, str]:
+        """(masked for display, as JSON for WebHookDelivery.headers) of rendered headers; cached if fixed."""
+        return self._stored_fixed if headers is self.compiled.fixed_headers else self._stored(headers)
 
     @cached_property
-    def _kept_fixed(self) -> tuple[str, str]:
-        return self._kept(self.compiled.fixed_headers or ())
+    def _stored_fixed(self) -> tuple[str, str]:
+        return self._stored(self.compiled.fixed_headers or ())
 
-    def _kept(self, headers: Sequence[Header]) -> tuple[str, str]:
+    def _stored(self, headers: Sequence[Header]) -> tuple[str, str]:
         if self.unreadable:
             return "", orjson.dumps(self.unreadable).decode()
         stored = [
@@ -131,7 +132,12 @@ def _load() -> dict[str, WebHookTemplate]:
     return {**in_lower_case, **as_written}
 
 
-_templates = StampedCache(_load, STAMP, custom_properties.STAMP, state=lambda: (repositories.generation, key_ids()[0]))
+_templates = VersionedCache(
+    _load,
+    CACHE_VERSION,
+    custom_properties.CACHE_VERSION,
+    state=lambda: (repositories.generation, key_ids()[0]),
+)
 
 
 def _template(row: WebHook, author: Authority) -> WebHookTemplate:
@@ -170,7 +176,7 @@ def draft_template(values: Mapping[str, str], author: Authority) -> WebHookTempl
 
 def announce_change(record: Record) -> None:
     """Invalidate the cached templates of all processes once this change is committed."""
-    record.dataset.defer_write(STAMP, lambda: stamps.bump(STAMP))
+    record.dataset.defer_write(CACHE_VERSION, lambda: cache_versions.bump(CACHE_VERSION))
 
 
 def forget() -> None:

@@ -1,8 +1,7 @@
 """Masks secrets in URLs of templates.
 
 Many receivers authenticate a sender only by the URL: `?token=…`, `user:password@`, or an unguessable path, as chat
-services do. Masking a harmless value is better than showing a secret; a part that consists of placeholders is no
-secret.
+services do. It masks rather too much; a part that consists of placeholders is no secret.
 """
 
 from __future__ import annotations

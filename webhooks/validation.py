@@ -89,7 +89,7 @@ def _check_texts(record: Record) -> Iterator[Detail]:
 def _check_reading(
     record: Record, repository: Repository[Any], target: str, request: CompiledRequest
 ) -> Iterator[Detail]:
-    """The authors, who choose the URL, may read what an active template sends."""
+    """Check that the authors, who choose the URL, may read all data that an active template sends."""
     paths = list(request.paths)
     for author in record.dataset.authorities.get(record.key, ()):
         if name := unreadable_repository(author, repository.name, paths):
@@ -129,7 +129,7 @@ def _check_url(record: Record) -> Iterator[Detail]:
 
 
 def url_problem(url: str) -> str | None:
-    """Why a URL template is invalid; None if it is valid."""
+    """The problem of a URL template; None if it is valid."""
     try:
         origin, rest = split_url(parse(url))
     except TemplateError:
@@ -154,7 +154,7 @@ def _sample_origin(origin: Sequence[Part]) -> str:
 
 
 def _refusals(origin: Sequence[Part]) -> tuple[str | None, str | None]:
-    """(why requests are certainly refused, why they are refused at present) by the instance's egress policy."""
+    """(reason for a certain refusal, reason for a present refusal) of requests by the instance's egress policy."""
     policy = egress_policy()
     destination = destination_of(_sample_origin(origin))
     if all(isinstance(part, str) for part in origin):
@@ -200,13 +200,13 @@ def _host_pieces(origin: Sequence[Part]) -> list[str]:
 
 
 #: Time limit of a DNS lookup, which delays the save, and how long its result is cached.
-_LOOK_UP_SECONDS = 0.5
+_DNS_SECONDS = 0.5
 _REMEMBER_SECONDS = 60
 
 
 @lru_cache(maxsize=256)
 def _present_refusal(destination: Destination, policy: EgressPolicy, minute: int) -> str | None:
-    return present_refusal(destination, timeout_seconds=_LOOK_UP_SECONDS, policy=policy)
+    return present_refusal(destination, timeout_seconds=_DNS_SECONDS, policy=policy)
 
 
 def _warn(record: Record, text: str) -> None:

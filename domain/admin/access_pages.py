@@ -46,7 +46,7 @@ class UserAdmin(EntityAdmin):
         return ["password_link", "second_factors", "former_logins", *super().get_readonly_fields(request, obj)]
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Adds, for administrators, the password's state beside the login."""
+        """Adds, for administrators, the password's state next to the login."""
         sections = super().get_fieldsets(request, obj)
         if is_administrator(request):
             first: list[str] = sections[0][1]["fields"]
@@ -56,7 +56,7 @@ class UserAdmin(EntityAdmin):
 
     @admin.display(description=gettext_lazy("Former logins"))
     def former_logins(self, user: User) -> str:
-        """Logins that the user had before; no other user can take them."""
+        """The user's former logins, which stay reserved."""
         return ", ".join(former_logins(user)) or "–"
 
     @admin.display(description=gettext_lazy("Password"))
@@ -72,7 +72,7 @@ class UserAdmin(EntityAdmin):
 
     @admin.display(description=gettext_lazy("Second factors"))
     def second_factors(self, user: User) -> str | SafeString:
-        """How many there are, and a link to the page that removes them."""
+        """The number of second factors, and a link to the page that removes them."""
         factors = factors_of(user)
         if not factors:
             return _("none")
@@ -93,7 +93,7 @@ class UserAdmin(EntityAdmin):
         ]
 
     def factors_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """GET shows the second factors, POST removes the chosen ones and tells the user."""
+        """GET shows the second factors; POST removes the chosen ones and notifies the user."""
         user = self.get_object(request, object_id)
         if not isinstance(user, User):
             raise Http404
@@ -117,7 +117,7 @@ class UserAdmin(EntityAdmin):
         return object_page(self, request, user, "factors", title=title, person=user, factors=factors)
 
     def view_as_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """GET shows a confirmation, POST starts the view and leads to the home page (identity.view_as)."""
+        """GET shows a confirmation; POST starts the view and redirects to the home page (identity.view_as)."""
         user = self.get_object(request, object_id)
         if not isinstance(user, User):
             raise Http404
@@ -137,7 +137,7 @@ class UserAdmin(EntityAdmin):
             raise Http404
         caller = request.user
         if not isinstance(caller, User) or not caller.is_admin or not _may_log_in(user):
-            raise PermissionDenied  # the link gives its holder the account
+            raise PermissionDenied  # the link gives access to the account
         link = ""
         if request.method == "POST":
             link = password_link_make(user, link_base_url(request))
@@ -150,7 +150,7 @@ class UserAdmin(EntityAdmin):
 
 @page_link(User)
 def view_as_link(request: HttpRequest, user: User) -> PageLink | None:
-    """From a user's page to the view as the user, for administrators."""
+    """The link from a user's page to the view as the user, for administrators."""
     if not is_administrator(request) or not may_be_viewed(user):
         return None
     url = reverse("admin:identity_user_view_as", args=[user.pk])
@@ -163,10 +163,10 @@ def _may_log_in(user: User) -> bool:
 
 @entity_page(Role)
 class RoleAdmin(EntityAdmin):
-    """Roles with their permissions and row policies, which are no entities."""
+    """Roles with their permissions and row policies, which are rows of identity's tables and not entities."""
 
     is_audited = True
 
     def get_inlines(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Adds identity's own tables."""
+        """Adds the inlines of identity's tables."""
         return [*super().get_inlines(request, obj), RolePermissionInline, RowPolicyInline]

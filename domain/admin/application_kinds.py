@@ -1,6 +1,6 @@
 """The kinds of trusted applications among which an administrator chooses, and the form of each.
 
-A further kind is one more ApplicationKind. The kind is not stored: it decides the settings of a new application, which
+To add a kind, add an ApplicationKind. The kind is not stored: it determines the settings of a new application, which
 the full form shows.
 """
 
@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from domain.admin.forms import EntityForm
-from identity.scopes import DESCRIPTIONS, OIDC_SCOPES, SERVICE_SCOPES
+from identity.scopes import DEFAULT_API_SCOPES, DESCRIPTIONS, OIDC_SCOPES
 
 Text = str | Promise
 _PEOPLE: Mapping[str, Any] = {"impersonate_as_internal_user_allowed": True}
@@ -32,14 +32,14 @@ _OF_THE_API = ("read", "update", "exec")
 class ApplicationKind:
     """A kind of trusted application.
 
-    name     in addresses
+    name     in URLs
     title    a noun
-    meaning  what such an application is, in a sentence
-    icon     of Material Symbols
+    meaning  a sentence that describes such an application
+    icon     name in Material Symbols
     fields   Python names of the form's fields, in their order
     offered  the scopes that the form offers
-    chosen   those that it proposes
-    settings Python name → value of what the form does not ask
+    chosen   the scopes that are preselected
+    settings Python name → value of the settings that the form does not show
     """
 
     name: str
@@ -62,7 +62,7 @@ KINDS: Mapping[str, ApplicationKind] = {
             "language",
             (*_NAMES, *_RETURNS, "impersonate_as_community_user_allowed", "scope"),
             (*OIDC_SCOPES, *_OF_THE_API),
-            (*OIDC_SCOPES, *SERVICE_SCOPES),
+            (*OIDC_SCOPES, *DEFAULT_API_SCOPES),
             _PEOPLE,
         ),
         ApplicationKind(
@@ -72,7 +72,7 @@ KINDS: Mapping[str, ApplicationKind] = {
             "web",
             (*_NAMES, *_RETURNS, "impersonate_as_community_user_allowed", "scope"),
             (*_OF_PEOPLE, *_OF_THE_API),
-            (*_OF_PEOPLE, *SERVICE_SCOPES),
+            (*_OF_PEOPLE, *DEFAULT_API_SCOPES),
             {**_PEOPLE, **_PUBLIC},
         ),
         ApplicationKind(
@@ -82,7 +82,7 @@ KINDS: Mapping[str, ApplicationKind] = {
             "smart_toy",
             (*_NAMES, "system_user", "scope"),
             _OF_THE_API,
-            SERVICE_SCOPES,
+            DEFAULT_API_SCOPES,
             _SERVICE,
         ),
         ApplicationKind(
@@ -92,7 +92,7 @@ KINDS: Mapping[str, ApplicationKind] = {
             "hub",
             (*_NAMES, *_RETURNS, "system_user", "scope"),
             (*OIDC_SCOPES, *_OF_THE_API),
-            (*OIDC_SCOPES, *SERVICE_SCOPES),
+            (*OIDC_SCOPES, *DEFAULT_API_SCOPES),
             {**_PEOPLE, **_SERVICE},
         ),
         ApplicationKind(
@@ -102,7 +102,7 @@ KINDS: Mapping[str, ApplicationKind] = {
             "devices_other",
             (*_NAMES, "scope"),
             (*_OF_PEOPLE, *_OF_THE_API),
-            (*_OF_PEOPLE, *SERVICE_SCOPES),
+            (*_OF_PEOPLE, *DEFAULT_API_SCOPES),
             {**_PEOPLE, **_PUBLIC, "device_flow_allowed": True},
         ),
         ApplicationKind(
@@ -117,7 +117,7 @@ KINDS: Mapping[str, ApplicationKind] = {
         ),
     )
 }
-#: In the place of a kind's name: the form with all settings.
+#: In place of a kind's name in URLs: the form with all settings.
 ALL_SETTINGS = "all"
 
 _LABELS: Mapping[str, Text] = {
@@ -144,10 +144,10 @@ _HINTS: Mapping[str, Text] = {
 
 
 class ScopeChoices(UnfoldAdminCheckboxSelectMultipleWidget):  # type: ignore[misc]
-    """Checkboxes for scopes, which are stored as one text with spaces between them."""
+    """Checkboxes for scopes, which are stored as one text, separated by spaces."""
 
     def format_value(self, value: Any) -> list[str]:
-        """The scopes of the text."""
+        """The scopes in the text."""
         chosen: list[str] = super().format_value((value or "").split())
         return chosen
 
@@ -175,7 +175,7 @@ def kind_form(kind: ApplicationKind) -> type[KindForm]:
 
 
 def initial_values(kind: ApplicationKind) -> dict[str, Any]:
-    """Python name → what the empty form of a kind proposes."""
+    """Python name → initial value in the form of a kind."""
     return {"scope": " ".join(kind.chosen)}
 
 

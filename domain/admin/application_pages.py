@@ -1,7 +1,7 @@
 """Admin pages of trusted applications (spec 01, 1.3).
 
-A new application is made in steps: its kind, the settings of that kind, and a page with its secret and code to start
-with. The secret is shown once, in the response itself: messages would store it in cookies.
+Adding an application takes three pages: its kind, the settings of that kind, then its secret with sample programs. The
+secret is shown once, in the response itself: messages would store it in cookies.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from identity.audit_actors import actor_of
 from identity.models import TrustedApplication
 from identity.oauth.trial import service_token_try
 
-#: Days for which the previous secret may stay valid, until clients have the new one.
+#: Choices of days for which the previous secret stays valid, until clients have the new one.
 GRACE_DAYS = (0, 1, 7, 30)
 
 
@@ -51,12 +51,12 @@ class TrustedApplicationAdmin(EntityAdmin):
     new_secret = ""
 
     def shown_read_only(self) -> list[str]:
-        """Adds the state of the secret, and a link to programs."""
+        """Adds the state of the secret, and a link to sample programs."""
         return ["secret", "start", *super().shown_read_only()]
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Sections by task: name the application, sign-in of people, service use; all expanded. Of a new application
-        of a kind: the fields of the kind.
+        """Sections by task: name the application, sign-in of people, service use; all expanded. For a new application
+        of a kind, the fields of the kind.
         """
         if obj is None and (kind := _kind_of(request)) is not None:
             return [(kind.title, {"fields": kind.fields, "description": kind.meaning})]
@@ -80,7 +80,7 @@ class TrustedApplicationAdmin(EntityAdmin):
 
     @admin.display(description=gettext_lazy("Secret"))
     def secret(self, application: TrustedApplication) -> str | SafeString:
-        """Whether there is a secret, until when the previous one is valid, and a link to generate a new one."""
+        """Whether a secret is set, until when the previous one is valid, and a link to generate a new one."""
         if application.pk is None or application._state.adding:
             return _("A confidential application gets a secret when it is saved; it is shown once.")
         if not application.needs_secret:
@@ -95,7 +95,7 @@ class TrustedApplicationAdmin(EntityAdmin):
         return format_html('{} · <a href="{}">{}</a>', state, address, _("Make a new secret"))
 
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
-        """The choice of a kind, then the form of the kind or the one with all settings."""
+        """Shows the choice of a kind, then the form of the kind or the form with all settings."""
         kind = _kind_of(request)
         is_chosen = kind is not None or request.GET.get("kind") == ALL_SETTINGS or "_popup" in request.GET
         if request.method == "GET" and not is_chosen:
@@ -118,18 +118,18 @@ class TrustedApplicationAdmin(EntityAdmin):
         return TemplateResponse(request, "identity/admin/kinds.html", context)
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
-        """The form of the kind for a new application of a kind."""
+        """For a new application of a kind, the form of the kind."""
         if obj is None and (kind := _kind_of(request)) is not None:
             kwargs["form"] = kind_form(kind)
         return super().get_form(request, obj, change, **kwargs)
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        """Adds what the kind proposes."""
+        """Adds the initial values of the kind."""
         kind, given = _kind_of(request), super().get_changeform_initial_data(request)
         return given if kind is None else {**initial_values(kind), **given}
 
     def fill(self, record: Record, form: EntityForm, names: Iterable[str]) -> None:
-        """A new application gets the settings of its kind and, if it is confidential, a secret."""
+        """Gives a new application the settings of its kind and, if it is confidential, a secret."""
         super().fill(record, form, names)
         if record.state == "Added" and (kind := _kind_of(self.submission.request)) is not None:
             _settle(record, kind)
@@ -143,7 +143,7 @@ class TrustedApplicationAdmin(EntityAdmin):
                 seal_secret(record, self.new_secret)
 
     def response_add(self, request: HttpRequest, obj: Any, post_url_continue: str | None = None) -> HttpResponse:
-        """The page to start with for an application of a kind, with its secret; this response alone has it."""
+        """For an application of a kind, the page with sample programs and the secret, which only this response has."""
         if _kind_of(request) is not None:
             if self.new_secret:
                 return self._start(request, obj, secret=self.new_secret)
@@ -154,14 +154,14 @@ class TrustedApplicationAdmin(EntityAdmin):
 
     @admin.display(description=gettext_lazy("Code to start with"))
     def start(self, application: TrustedApplication) -> SafeString:
-        """A link to the page with programs."""
+        """A link to the page with sample programs."""
         if application._state.adding:
             return SafeString("–")
         address = reverse("admin:identity_trustedapplication_start", args=[application.pk])
         return format_html('<a href="{}">curl, Python, JavaScript, C#</a>', address)
 
     def get_urls(self) -> list[URLPattern]:
-        """Adds the pages that generate a secret, show programs, and request a token."""
+        """Adds the pages that generate a secret, show sample programs, and request a token."""
         own = {"secret": self.secret_view, "start": self.start_view, "token": self.token_view}
         return [
             *(
@@ -176,7 +176,7 @@ class TrustedApplicationAdmin(EntityAdmin):
         ]
 
     def start_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Programs to start with; the secret has to be known."""
+        """Shows sample programs, which need the secret."""
         return self._start(request, self._application(request, object_id))
 
     @method_decorator(sensitive_post_parameters("secret"))
@@ -215,7 +215,7 @@ class TrustedApplicationAdmin(EntityAdmin):
         )
 
     def secret_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """GET shows a form for the previous secret's validity; POST generates a secret and shows it."""
+        """GET shows a form for the previous secret's remaining validity; POST generates a secret and shows it."""
         application = self._application(request, object_id)
         if not self.has_change_permission(request, application) or not application.needs_secret:
             raise PermissionDenied
@@ -239,7 +239,7 @@ def _kind_of(request: HttpRequest) -> ApplicationKind | None:
 
 
 def _settle(record: Record, kind: ApplicationKind) -> None:
-    """Set what the form of the kind does not ask; a service without a system user gets a new one."""
+    """Set the values that the form of the kind does not show; a service without a system user gets a new one."""
     members = record.repository.by_python_name
     for name, value in kind.settings.items():
         record.dataset.set(record, members[name].name, value)

@@ -1,7 +1,7 @@
-"""Code to start with, for the flows of a trusted application: curl, Python, JavaScript and C#.
+"""Sample programs for the flows of a trusted application: curl, Python, JavaScript and C#.
 
-The templates are programs (templates/identity/admin/snippets); tests run all but those in C#. No snippet has a secret:
-it is taken from the environment.
+The templates are programs (templates/identity/admin/snippets); tests run all but those in C#. No program contains a
+secret: they read it from the environment.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from identity.models.applications import SERVICE_SUFFIX
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """A program: `key` names it on its page."""
+    """A program; `key` identifies it on the page."""
 
     key: str
     language: str
@@ -35,7 +35,7 @@ class Snippet:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """What an application can do, with a program in each language."""
+    """A flow of an application, with a program in each language."""
 
     title: str | Promise
     snippets: list[Snippet]
@@ -46,7 +46,7 @@ def _literal(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-#: Ending of the template → (name of the language, quotes a text for it).
+#: Extension of the template → (name of the language, function that quotes a text for it).
 _LANGUAGES: dict[str, tuple[str, Callable[[str], str]]] = {
     "sh": ("curl", shlex.quote),
     "py": ("Python", _literal),
@@ -61,7 +61,7 @@ _TITLES = {
 
 
 def flows_of(request: HttpRequest, application: TrustedApplication) -> list[Flow]:
-    """The flows of the application with their programs; none where the programs would need keys of the application."""
+    """The flows of the application with their programs; empty if these would need private keys of the application."""
     if application.client_authentication != SECRET or application.dpop_required or application.pushed_requests_required:
         return []
     return [

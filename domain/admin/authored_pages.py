@@ -13,7 +13,7 @@ from domain.dataset.checks.authors import Authors
 
 
 class AuthoredAdmin(EntityAdmin):
-    """Shows the author of a stored entity behind its first section."""
+    """Shows the author of a stored entity after its first section."""
 
     authors: ClassVar[Authors]
 
@@ -29,5 +29,5 @@ class AuthoredAdmin(EntityAdmin):
 
     @admin.display(description=_("Author"))
     def author(self, entity: Any) -> str:
-        """The user who saved the entity last, and whether that user may change access."""
+        """The user who saved the entity last, and whether that user may change access rights."""
         return self.authors.describe(entity.pk)

@@ -1,6 +1,6 @@
 """Calculated attributes as columns of lists and as read-only fields of pages (spec 10.1).
 
-The read engine gives the values of all rows of a page at once, with the rights of the page's user.
+One query of the read engine returns the values of all rows of a page, with the rights of the page's user.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class CalculatedColumn:
         self.repository, self.value_type = repository, value_type
         self.attribute_name = self.__name__ = known.api_name
         self.short_description = in_language(dict(known.caption), active_language()) or known.name
-        # Django's lists and pages show a switch by its sign.
+        # Django shows boolean values as icons.
         self.boolean = value_type.sort is Sort.BOOL
 
     def __eq__(self, other: object) -> bool:
-        """Django looks fields up in its lists of read-only ones."""
+        """Equal by name, since Django searches for fields in lists of read-only fields."""
         return isinstance(other, CalculatedColumn) and other.attribute_name == self.attribute_name
 
     def __hash__(self) -> int:
@@ -55,7 +55,7 @@ class CalculatedColumn:
         return getattr(entity, self.attribute_name, None)
 
     def put(self, entity: Any, members: Mapping[str, Any]) -> None:
-        """Keep the value of the row that the read engine gave for the entity."""
+        """Store the entity's value from its row of the read engine."""
         failed, value = members.get(self.attribute_name + WARNING), members.get(self.attribute_name)
         if failed is not None:
             text = failed["message"]
@@ -78,7 +78,7 @@ _FROM_JSON: Mapping[Sort, Callable[[Any], Any]] = {
 
 
 def calculated_columns(request: HttpRequest, repository: Repository[Any]) -> list[CalculatedColumn]:
-    """Of the repository's active calculated attributes that can be evaluated."""
+    """Columns of the repository's active calculated attributes that can be evaluated."""
 
     def make() -> list[CalculatedColumn]:
         known = definitions(repository)
@@ -90,7 +90,7 @@ def calculated_columns(request: HttpRequest, repository: Repository[Any]) -> lis
 def load_calculated(request: HttpRequest, entities: Sequence[Any], columns: Iterable[object]) -> None:
     """Load the values of the columns that show calculated attributes, with one read for all of them.
 
-    An attribute that the read engine refuses, such as one that lost what it reads, has no values; the others have.
+    An attribute that the read engine refuses, such as one that reads a removed attribute, gets no values; others do.
     """
     chosen = [column for column in columns if isinstance(column, CalculatedColumn)]
     if not chosen or not entities:

@@ -1,7 +1,7 @@
-"""Pages of calculated attributes: the rows as a tree, with types, mistakes and values on a chosen entity (spec 10.1).
+"""Pages of calculated attributes: the rows as a tree, with types, errors and values on a chosen entity (spec 10.1).
 
-The rows are those of the page's formset. Each choice sends the form again (domain.admin.drafts) for what follows from
-it; without scripts the buttons do.
+The rows are those of the page's formset. Each change sends the form as a draft (domain.admin.drafts) to update the
+tree; without scripts the buttons do.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from domain.query.bind.calculations.tracing import Tracing
 from foundation import errors
 
 COLLECTION = "Expressions"
-#: CSS class of the fieldset that the tree takes the place of.
+#: CSS class of the fieldset that the tree replaces.
 ROWS = "calculation-rows"
 #: Fields of attributes in JavaScript.
 _SCRIPT = ("script_language", "script_text", "value_type")
@@ -51,7 +51,7 @@ _REMOVE = re.compile(rf"remove ({COLLECTION}-\d{{1,3}})")
 
 
 class ExpressionForm(EntityForm):
-    """One row: the types of parameters are offered in words."""
+    """One row; its inputs show the types of parameters in words."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -68,7 +68,7 @@ class ExpressionForm(EntityForm):
 
 
 class ExpressionFormSet(ChildFormSet):
-    """Rows in the dataset's order, so that errors are shown at their rows."""
+    """The rows, in the dataset's order so that errors are shown at their rows."""
 
     collection = COLLECTION
 
@@ -83,7 +83,7 @@ def _inline() -> type[Any]:
 
 
 def with_step(data: QueryDict) -> QueryDict:
-    """The submitted rows after the step: with a new row, or without one."""
+    """The submitted rows with a row added or removed by the step."""
     changed = data.copy()
     if (removed := _REMOVE.fullmatch(data.get(STEP, ""))) is not None:
         changed[f"{removed[1]}-{DELETION_FIELD_NAME}"] = "on"
@@ -99,11 +99,11 @@ def with_step(data: QueryDict) -> QueryDict:
 
 @dataclass(slots=True)
 class Trial:
-    """What stands beside the rows or the script: entities to try them on, and the value on the chosen one.
+    """The part of the page next to the rows or script: entities to evaluate them on, and the value on the chosen one.
 
     type      inferred type of the value
-    problem   what is wrong with the definition as a whole
-    q         what was searched for
+    problem   error of the definition as a whole
+    q         the search text
     entities  (guid, text); None without a repository
     entity    guid of the chosen one
     value     None: not evaluated
@@ -119,7 +119,7 @@ class Trial:
 
 @entity_page(CalculatedAttribute)
 class CalculatedAttributeAdmin(CodeCompletion, EntityAdmin):
-    """Calculated attributes, written as trees."""
+    """Calculated attributes, edited as trees."""
 
     inlines = (_inline(),)
     change_form_template = "domain/calculation.html"
@@ -130,14 +130,14 @@ class CalculatedAttributeAdmin(CodeCompletion, EntityAdmin):
 
     @property
     def media(self) -> Media:
-        """With the editor of scripts, and what sends drafts."""
+        """Adds the script editor, and the script that sends drafts."""
         media: Media = super().media
         sheets = ["platform_site/editor.css", "domain/calculation.css"]
         return media + Media(css={"all": sheets}, js=["domain/draft.js"])
 
     @admin.display(description=gettext_lazy("State"))
     def soundness(self, attribute: Any) -> str:
-        """Whether an active attribute can be evaluated; its page says in which row it cannot."""
+        """Whether an active attribute can be evaluated; its page shows the row with the error."""
         if not attribute.is_active:
             return "–"
         repository = repositories.for_entity_name(attribute.repository_name)
@@ -145,11 +145,11 @@ class CalculatedAttributeAdmin(CodeCompletion, EntityAdmin):
         return gettext("sound") if PREFIX + escape_code(attribute.name) in known else gettext("broken")
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        """A new one is active, unless the person says otherwise; over the API none is by default."""
+        """A new attribute is active by default, unlike over the API."""
         return {"is_active": True, **super().get_changeform_initial_data(request)}
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        """What it is, its rows or its script, then rarely used fields."""
+        """Sections: identification, rows, script, then rarely used fields."""
         first = ["repository_name", "name", "caption", "is_active"]
         script = [name for name in self.editable() if name in _SCRIPT]
         external = ["external_id", "external_system"]
@@ -171,7 +171,7 @@ class CalculatedAttributeAdmin(CodeCompletion, EntityAdmin):
     def changeform_view(
         self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """A POST with STEP shows the page again, with what follows from it; nothing is saved."""
+        """A POST with STEP applies the step and shows the page again without saving."""
         if is_draft(request):
             request.POST = with_step(request.POST)  # type: ignore[assignment]
         return super().changeform_view(request, object_id, form_url, extra_context)
@@ -181,7 +181,7 @@ class CalculatedAttributeAdmin(CodeCompletion, EntityAdmin):
         return Draft(request, self.fill) if is_draft(request) else super().new_submission(request)
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
-        """Shows the rows as a tree to users who may write them; of a draft only the tree, without errors."""
+        """Shows the rows as a tree to users who may write them; for a draft only the tree, without errors."""
         inlines = {inline.formset.prefix: inline for inline in context["inline_admin_formsets"]}
         form, inline = context["adminform"].form, inlines.get(COLLECTION)
         drafted = isinstance(self.submission, Draft)
@@ -196,7 +196,7 @@ class CalculatedAttributeAdmin(CodeCompletion, EntityAdmin):
 
 
 def _shown(request: HttpRequest, form: Any, formset: Any) -> dict[str, Any]:
-    """What templates/domain/_calculation.html shows of the forms."""
+    """The context of templates/domain/_calculation.html."""
     repository = repositories.for_entity_name(str(form["repository_name"].value() or ""))
     if repository is not None and not permitted(request, "read", repository):
         repository = None
@@ -246,7 +246,7 @@ def _tried_tree(
             trial.type, trial.problem = type_text(tracing.value), tracing.problem
             values = row_values(request, tracing, source, trial.entity) if trial.entity else None
     if request.POST.get(STEP, "").startswith("add ") and formset.forms:
-        # Not autofocus: browsers complain of it where something has the focus already.
+        # Not autofocus: browsers log a warning if another element has the focus.
         formset.forms[-1].fields["operator"].widget.attrs["data-begin"] = True
     start = number_of(form["starting_expression_no"].value())
     if values is None:

@@ -1,6 +1,6 @@
-"""The rows of a calculated attribute as the tree that its page shows: each row below the one that uses it (spec 10.1).
+"""The rows of a calculated attribute as a tree for its page: each row below the one that uses it (spec 10.1).
 
-A row stands where it is used first; other uses refer to it by its number. Rows that nothing uses come last.
+A row is below its first use; other uses refer to its number. Unused rows come last.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A parameter: what it is, and the inputs of its type and value. missing: number of the row that it names."""
+    """A parameter: its title, and the inputs of its type and value. missing: number of a row that does not exist."""
 
     title: str
     type: BoundField
@@ -53,7 +53,7 @@ class Part:
 
 @dataclass(slots=True)
 class Node:
-    """A row with what is known of it. `below` are the rows that it uses and that stand nowhere else."""
+    """A row with its inferred type, value and problem. `below`: the rows that it is the first to use."""
 
     form: Any
     number: int | None
@@ -73,13 +73,13 @@ class Node:
 
     @property
     def errors(self) -> list[str]:
-        """What is wrong with the inputs, and then with the row."""
+        """Errors of the inputs, then the problem of the row."""
         found = [text for texts in self.form.errors.values() for text in texts]
         return [*found, self.problem] if self.problem else found
 
     @property
     def removal(self) -> str:
-        """The name of the button that removes the row."""
+        """The label of the button that removes the row."""
         return gettext("Remove row %(number)s") % {"number": self.number or "?"}
 
     @property
@@ -89,7 +89,7 @@ class Node:
 
 
 def row_of_form(form: Any) -> ExpressionRow | None:
-    """The row as its form has it; None while it has no number or no operator."""
+    """The row in the form; None while it has no number or no operator."""
     number, operator = number_of(form["expression_no"].value()), form["operator"].value()
     if number is None or not operator:
         return None
@@ -146,7 +146,7 @@ class Tree:
         return node
 
     def _placed(self) -> Iterator[Node]:
-        """The start with all below it, then what is left: first rows that no other row uses."""
+        """The roots: the starting row, then rows that no other row uses, then remaining rows (cycles)."""
         placed: set[int] = set()
 
         def place(node: Node) -> None:
@@ -172,7 +172,7 @@ class Tree:
     # --- inputs -------------------------------------------------------------------------------------------------------
 
     def _fill(self, node: Node) -> None:
-        """The parameters that the operator takes, and any others that are filled."""
+        """Add the parameters of the operator to the node, and any other filled parameters."""
         operator = operators.get(node.form["operator"].value() or "")
         known = self._traces.get(node.number) if node.number is not None else None
         for index, number in enumerate(PARAMETERS):
@@ -190,7 +190,7 @@ class Tree:
             node.parts.append(Part(title, kind, value, named if named not in self._by_number else None))
 
     def _suggest(self, kind: str, value: BoundField, source: Source | None) -> None:
-        """Give the input a list of what the type of the parameter can name."""
+        """Add a datalist with the names that the type of the parameter allows."""
         repository = source.repository if source is not None else self._repository
         prefix = (
             str(value.value() or "").strip().rpartition(".")[0]

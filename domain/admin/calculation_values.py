@@ -30,9 +30,9 @@ from domain.query.run.scripts import ScriptRows
 from foundation.errors import PlatformError
 from foundation.guids import is_guid
 
-#: Rows are evaluated one after the other until this time has passed; those that need longer have no value.
+#: Rows are evaluated one after the other until this time has passed; the rest have no value.
 _MAX_SECONDS = 2.0
-#: Most entities of a list that are counted.
+#: Maximum entities of a list that are counted.
 _MAX_COUNTED = 1000
 _LONGEST = 200
 
@@ -40,8 +40,8 @@ _LONGEST = 200
 def row_values(request: HttpRequest, tracing: Tracing, source: Source, entity: str) -> dict[int, str] | None:
     """Number of the row → its value on the entity, as text; with the rights of the user.
 
-    Rows that are evaluated on the entities of a list have no value of their own. None: the user may read no such
-    entity.
+    Rows that are evaluated on the entities of a list have no value. None: the entity does not exist, or the user may
+    not read it.
     """
     record = _readable(request, source.repository, entity)
     if record is None:
@@ -56,7 +56,7 @@ def row_values(request: HttpRequest, tracing: Tracing, source: Source, entity: s
         known = tracing.rows[number]
         if known.term is None or known.source != source or time.monotonic() > deadline:
             continue
-        # The attribute's own value is converted, unlike those of the rows on the way to it.
+        # The attribute's value is converted to its type, unlike those of the intermediate rows.
         term = tracing.value if number == first and tracing.value is not None else known.term
         try:
             text = _text(term, record, env)
@@ -68,7 +68,7 @@ def row_values(request: HttpRequest, tracing: Tracing, source: Source, entity: s
 
 
 def script_value(request: HttpRequest, definition: Definition, repository: Repository[Any], entity: str) -> str | None:
-    """The value of a script on the entity, as text, or why it has none; None: the user may read no such entity."""
+    """The value of a script on the entity as text, or the error; None if the user may not read the entity."""
     record = _readable(request, repository, entity)
     if record is None:
         return None
@@ -101,7 +101,7 @@ def _text(term: Term, record: Record, env: RecordEnvironment) -> str | None:
         case Entity():
             key = evaluate(term.key, env)
             found = None if key is None else record.dataset.load(term.source.repository, str(key))
-            return shown(None if found is None else found.describe())
+            return shown(None if found is None else found.dataset.display_text(found))
         case Rows():
             count = sum(1 for _ in islice(env.items(term), _MAX_COUNTED))
             return ngettext("%(count)s entity", "%(count)s entities", count) % {"count": count}
@@ -109,7 +109,7 @@ def _text(term: Term, record: Record, env: RecordEnvironment) -> str | None:
 
 
 def shown(value: Any) -> str:
-    """A canonical value as people read it."""
+    """A canonical value as text for people."""
     match value:
         case None:
             return "null"

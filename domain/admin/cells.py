@@ -1,4 +1,4 @@
-"""Values of a list's rows as an exported file has them: typed where the list shows texts."""
+"""Values of a list's rows for exported files: typed values, where the list shows texts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from foundation.languages import active_language
 
 
 class Percent(Decimal):
-    """A fraction that people read as per cent."""
+    """A fraction that is shown as per cent."""
 
 
 #: Moments are without a zone, in the zone of the request; dates of XLSX have none.
@@ -73,7 +73,7 @@ def _percent(column: ValueColumn) -> Callable[[Any], Any]:
 
 
 def _measure(column: ValueColumn) -> Callable[[Any], Any]:
-    """The currency or unit; none beside no value."""
+    """A function that returns the currency or unit; None if there is no value."""
 
     def value(entity: Any) -> str | None:
         if getattr(entity, column.attribute_name) is None:
@@ -84,7 +84,7 @@ def _measure(column: ValueColumn) -> Callable[[Any], Any]:
 
 
 def _shown(page: Any, column: Any) -> Callable[[Any], Any]:
-    """As Django's list finds the value: of a field, a method of the page or of the model."""
+    """A function that returns the value as Django's list does: of a field, a method of the page or of the model."""
 
     def value(entity: Any) -> Any:
         try:

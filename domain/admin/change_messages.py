@@ -6,7 +6,7 @@ import json
 
 
 def without_names(message: str) -> str:
-    """A LogEntry's change message without the texts of the objects that it names."""
+    """A LogEntry's change message without the names of objects."""
     if not message.startswith("["):
         return ""
     steps = json.loads(message)

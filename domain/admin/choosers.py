@@ -1,4 +1,4 @@
-"""Choosers of entities: the chosen ones of a page are loaded together."""
+"""Choosers of entities, which load the chosen entities of a page together."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from identity.admin_bases import Chooser, usable_keys
 
 
 class EntityChooser(Chooser):
-    """A chooser. It asks the database for what is chosen, unless `load_chosen` has.
+    """A chooser. Loads the chosen entity, unless `load_chosen` has loaded it.
 
     loaded   key → entity
     """
@@ -23,7 +23,7 @@ class EntityChooser(Chooser):
     loaded: dict[str, Any] | None = None
 
     def optgroups(self, name: str, value: Sequence[str], attr: dict[str, Any] | None = None) -> Any:
-        """The empty option and the chosen one, the only options before a search."""
+        """The empty option and the chosen entity: the only options before a search."""
         keys = [str(key) for key in value if key not in self.choices.field.empty_values]
         loaded = self.loaded or {}
         if not all(key in loaded for key in keys):
@@ -36,7 +36,7 @@ class EntityChooser(Chooser):
 
 
 def load_chosen(forms: Iterable[Any]) -> None:
-    """Load what the choosers of the forms show: one query for each kind of entity."""
+    """Load the chosen entities of the forms' choosers: one query for each model."""
     keys: dict[type[models.Model], set[str]] = defaultdict(set)
     fields: dict[type[models.Model], list[Any]] = defaultdict(list)
     for form in forms:

@@ -1,7 +1,7 @@
 """Name completion in the editors of scripts and templates: names of the model that the user may read (spec 04, 4.4).
 
-`completion/` lists the repositories, and `completion/?repository=…` has the names of one: attributes with the
-repositories that references lead to, collections, custom properties, operations and the attributes of its events.
+`completion/` lists the repositories, and `completion/?repository=…` the names of one: attributes, with the target
+repositories of references, collections, custom properties, operations and the attributes of its events.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class CodeCompletion(PageAdmin):
     code_fields: Mapping[str, tuple[str, int]] = {}
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """Fields with code get the attributes of the editor."""
+        """Adds the editor's attributes to fields with code."""
         field = super().formfield_for_dbfield(db_field, request, **kwargs)
         if field is not None and db_field.name in self.code_fields:
             language, rows = self.code_fields[db_field.name]
@@ -41,7 +41,7 @@ class CodeCompletion(PageAdmin):
         return field
 
     def get_urls(self) -> list[URLPattern]:
-        """The names, then the other pages."""
+        """Adds the URL of the names."""
         view = self.admin_site.admin_view(never_cache(require_safe(self.completion_view)))
         return [path("completion/", view, name=self._completion), *super().get_urls()]
 
@@ -50,7 +50,7 @@ class CodeCompletion(PageAdmin):
         return f"{self.opts.app_label}_{self.opts.model_name}_completion"
 
     def editor_attributes(self, language: str, *, rows: int) -> dict[str, Any]:
-        """Attributes of a textarea that becomes an editor: of `javascript`, `json`, or a `template`."""
+        """Attributes of a textarea that becomes an editor. language: `javascript`, `json` or `template`."""
         return {
             "data-code": language,
             "data-completion": reverse(f"admin:{self._completion}"),
@@ -93,7 +93,7 @@ def _names(request: HttpRequest, repository: Repository[Any]) -> dict[str, Any]:
 
 
 def _target(request: HttpRequest, attribute: Attribute) -> str | None:
-    """The repository that a reference leads to, if the user may read it."""
+    """The target repository of a reference, if the user may read it."""
     if not attribute.is_reference or not permitted(request, "read", repositories[attribute.target]):
         return None
     return attribute.target

@@ -16,7 +16,7 @@ from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation.kinds import Kind
 
-#: A list has no column of texts that may have as many characters.
+#: Lists show no texts with this maximum length or more.
 _TOO_LONG = 4000
 
 

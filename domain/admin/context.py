@@ -13,7 +13,7 @@ from django.utils.translation import get_language
 from domain.dataset.checks import access
 from domain.dataset.checks.edit_rules import check_edit, has_edit_rules
 from domain.dataset.dataset import Dataset
-from domain.dataset.tables.write_transaction import check_stamps
+from domain.dataset.tables.write_transaction import check_cache_versions
 from domain.model.administration import needs_administrator
 from domain.model.registry import repositories
 from domain.model.repository import Repository
@@ -25,7 +25,7 @@ from identity.instance import client_address
 from identity.permissions import permissions_for
 
 T = TypeVar("T")
-#: Request → cached results: Django checks the same permission many times.
+#: Request → cached results, since Django checks the same permission many times.
 _results: WeakKeyDictionary[HttpRequest, dict[Hashable, Any]] = WeakKeyDictionary()
 
 
@@ -52,7 +52,7 @@ def admin_context(request: HttpRequest) -> CallContext:
 
 def admin_dataset(request: HttpRequest) -> Dataset:
     """A dataset for the changes of a page, in the database transaction of Django's admin."""
-    check_stamps()
+    check_cache_versions()
     return Dataset(admin_context(request))
 
 
@@ -87,7 +87,7 @@ def own_repository(obj: models.Model) -> Repository[Any]:
 
 
 def edit_refusal(request: HttpRequest, obj: models.Model | None) -> str:
-    """Why the stored entity cannot be edited in its state (a released document, for example); "" if it can."""
+    """The reason why the stored entity cannot be edited in its state (such as a released document); "" if it can."""
     if obj is None or obj._state.adding:
         return ""
     repository = own_repository(obj)
@@ -107,7 +107,7 @@ def edit_refusal(request: HttpRequest, obj: models.Model | None) -> str:
 
 
 def once(request: HttpRequest, key: Hashable, make: Callable[[], T]) -> T:
-    """The result of `make`, which is called once for the request and key."""
+    """The result of `make`, called once per request and key."""
     results = _results.setdefault(request, {})
     if key not in results:
         results[key] = make()

@@ -1,4 +1,4 @@
-"""Custom properties as fields of admin forms (spec 08, 8.2; spec 10, 10.2): the type decides the editor."""
+"""Custom properties as fields of admin forms (spec 08, 8.2; spec 10, 10.2), with a widget for their type."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from foundation.kinds import Kind
 from foundation.languages import active_language
 from identity.admin_bases import NameInput
 
-#: Most entities that are offered; of more the code is written, and looked up when the form is saved.
+#: Maximum entities in a select; with more, the user enters the code, which is looked up when the form is saved.
 _MAX_OFFERED = 200
 
 
@@ -56,7 +56,7 @@ def _field(repository: Repository[Any], known: Definition, request: HttpRequest)
     shared: dict[str, Any] = {
         "required": False,
         "label": f"{label} ({known.measure})" if known.measure else label,
-        # Escaped here too: Django and Unfold print help texts as they are.
+        # Django and Unfold do not escape help texts.
         "help_text": escape(" ".join(filter(None, (in_language(dict(known.hint), language), f"@{known.code}")))),
     }
     values = _offered(known, request)
@@ -69,7 +69,7 @@ def _field(repository: Repository[Any], known: Definition, request: HttpRequest)
 
 
 def _offered(known: Definition, request: HttpRequest) -> list[AllowedValue] | None:
-    """The allowed values whatever the parent's value is; None for too many entities to offer."""
+    """The allowed values under any value of the parent; None for too many entities to offer."""
     if not known.allowed_from:
         return list(known.allowed.values())
     condition = filter_of(known)
@@ -82,7 +82,7 @@ def _offered(known: Definition, request: HttpRequest) -> list[AllowedValue] | No
 def _choice(
     repository: Repository[Any], known: Definition, values: list[AllowedValue], shared: dict[str, Any]
 ) -> forms.Field:
-    """A select; the script custom_values.js shows what is allowed under the parent's value."""
+    """A select; the script custom_values.js filters it by the parent's value."""
     language = active_language()
     described = ((value.value, in_language(dict(value.description), language)) for value in values)
     choices = [(value, f"{value} – {text}" if text and text != value else value) for value, text in described]
@@ -150,7 +150,7 @@ def show_custom(form: Any) -> None:
 
 
 def _shown(known: Definition, field: forms.Field, value: Any) -> Any:
-    """A stored value as people read it."""
+    """A stored value as text for people."""
     if not value:
         return None
     if known.kind is Kind.DATE:
@@ -177,7 +177,7 @@ class CustomColumn:
         self.short_description = in_language(dict(known.name), active_language()) or known.code
 
     def __call__(self, entity: Any) -> Any:
-        """The value in its type; of an allowed value or a reference its description, too. None for none."""
+        """The value in its type, with the description of an allowed value or a reference; None for none."""
         stored = (entity.custom_property_values or {}).get(self._known.code, {})
         value = stored.get("Value")
         if value in (None, ""):
@@ -189,7 +189,7 @@ class CustomColumn:
 
 
 def custom_columns(repository: Repository[Any]) -> list[CustomColumn]:
-    """Of the repository's active custom properties that a list can show."""
+    """Columns of the repository's active custom properties that a list can show."""
     if not hasattr(repository.model, "custom_property_values"):
         return []
     return [CustomColumn(each) for each in definitions(repository.name).values() if each.kind is not Kind.BINARY]
@@ -207,7 +207,7 @@ def set_custom(record: Record, form: Any, names: Iterable[str]) -> None:
 
 
 def _given(value: Any) -> Any:
-    """A cleaned value as an input of the API."""
+    """A cleaned form value in the input format of the API."""
     if value in ("", False):
         return None
     return value.isoformat() if hasattr(value, "isoformat") else value

@@ -1,7 +1,7 @@
 """Confirmation page of a deletion: the entities that are deleted together, and the entities that refer to them.
 
-Django's collector follows database relations and shows all rows to everyone. The dataset deletes owned entities, and
-refuses while references remain. The page shows the same, and names only readable entities.
+Django's collector follows database relations and shows all rows to every user. The dataset deletes owned entities, and
+refuses while references remain. The page shows what the dataset does, and names only readable entities.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _referring(request: HttpRequest, deleted: dict[Repository[Any], list[str]]) 
             referring[referrer.repository] |= Q(**{f"{referrer.attribute.python_name}__in": keys})
     named: Nested = []
     for repository, condition in referring.items():
-        # Rows of the same base table that are deleted too.
+        # Rows of the same base table that are also deleted.
         same = [key for each, keys in deleted.items() if each.identity_name == repository.identity_name for key in keys]
         rows = repository.model._default_manager.filter(condition).exclude(pk__in=same)
         if count := rows.count():

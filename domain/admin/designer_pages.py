@@ -1,7 +1,7 @@
-"""Pages of custom entities: a picture of the references, and the plan of a change that loses data (spec 10.3).
+"""Pages of custom entities: a diagram of the references, and the plan of a change that loses data (spec 10.3).
 
-Such a change is saved after the administrator has seen its plan and confirmed it; the confirmation carries the plan's
-token, so another plan needs another one.
+Such a change is saved only after the administrator has confirmed its plan; the confirmation contains the plan's token,
+so a different plan needs a new confirmation.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from foundation import errors
 
 #: POST parameter of a confirmed plan.
 CONFIRMED = "plan_token"
-#: What a stored definition keeps.
+#: Fields that cannot change once the definition is stored.
 _FIXED = ("name", "singular_name", "owner_repository", "is_document", "track_changes")
-#: The fields of an attribute, as somebody fills them in; others follow.
+#: The fields of an attribute, in the order of entry; others follow.
 _ORDER = (
     "attribute_no",
     "name",
@@ -55,14 +55,14 @@ _ORDER = (
     "is_unique",
     "is_indexed",
 )
-#: What takes less is told as immediate.
+#: Shorter durations are shown as immediate.
 _AT_ONCE_SECONDS = 0.5
 _SECONDS_OF_MINUTE = 60
 
 
 @dataclass(frozen=True, slots=True)
 class ShownPlan:
-    """A plan as templates/domain/plan.html shows it. duration: how long it takes, in words."""
+    """A plan for templates/domain/plan.html. duration: in words."""
 
     plan: Plan
     duration: str
@@ -83,13 +83,13 @@ def shown_plan(plan: Plan) -> ShownPlan:
 
 
 class PlannedSubmission(Submission):
-    """Keeps the plan of a change that is not confirmed."""
+    """A submission that keeps the plan of an unconfirmed change."""
 
     plan: Plan | None = None
     _is_unconfirmed = False
 
     def commit_forms(self, form: EntityForm) -> list[tuple[Any, Record]]:
-        """As of every page; and notes whether only the confirmation is missing."""
+        """As the base; also records whether only the confirmation is missing."""
         try:
             return super().commit_forms(form)
         except errors.PlatformError as error:
@@ -97,7 +97,7 @@ class PlannedSubmission(Submission):
             raise
 
     def save(self, form: EntityForm) -> None:
-        """As of every page; a change that is not confirmed is planned once more, as far as it was entered."""
+        """As the base; for an unconfirmed change, makes the plan in a transaction that is rolled back."""
         super().save(form)
         if self._is_unconfirmed:
             with transaction.atomic():
@@ -109,7 +109,7 @@ def _inline() -> type[Any]:
     base = inline_class(repositories[ENTITIES].collections["Attributes"], is_open=True)
 
     def get_fieldsets(self: Any, request: HttpRequest, obj: Any = None) -> Any:
-        """Everything in the line of the attribute: designer.css hides what its type does not have."""
+        """All fields in the line of the attribute; designer.css hides those that its type does not have."""
         names = list(self.get_fields(request, obj))
         names.sort(key=lambda name: _ORDER.index(name) if name in _ORDER else len(_ORDER))
         return [(None, {"fields": [tuple(names)]})]
@@ -128,26 +128,26 @@ class CustomEntityAdmin(EntityAdmin):
 
     @property
     def media(self) -> Media:
-        """With the sheets of the picture and of the attributes."""
+        """Adds the style sheets of the diagram and the attributes."""
         media: Media = super().media
         return media + Media(css={"all": ["domain/diagram.css", "domain/designer.css"]})
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """As generated, and of a stored definition what cannot be changed."""
+        """As generated; adds the fixed fields of a stored definition."""
         generated = super().get_readonly_fields(request, obj)
         return generated if obj is None else [*generated, *_FIXED]
 
     def new_submission(self, request: HttpRequest) -> Submission:
-        """One that plans; the way back from the plan shows the form again."""
+        """A submission that makes plans; a draft for the way back from the plan page to the form."""
         return Draft(request, self.fill) if is_draft(request) else PlannedSubmission(request, self.fill)
 
     def fill(self, record: Record, form: EntityForm, names: Iterable[str]) -> None:
-        """As of every page, with the token of the confirmed plan."""
+        """As the base; also sets the token of the confirmed plan."""
         super().fill(record, form, names)
         _confirm(self.submission.request, record)
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
-        """Adds the picture of a stored definition; a change that is to be confirmed has a page of its own."""
+        """Adds the diagram of a stored definition; for an unconfirmed change, shows the plan page instead."""
         entity: CustomEntity | None = kwargs.get("obj")
         plan = getattr(self.submission, "plan", None)
         if entity is not None and plan is not None:
@@ -162,7 +162,7 @@ class CustomEntityAdmin(EntityAdmin):
         return super().render_change_form(request, context, *args, **kwargs)
 
     def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
-        """Shows the plan, if the table has rows; a refusal is shown above the entity's page."""
+        """Shows the plan if data would be lost; shows a refusal above the entity's page."""
         entity = self.get_object(request, unquote(object_id)) if request.method == "GET" else None
         if request.method != "GET":
             return super().delete_view(request, object_id, extra_context)
@@ -195,7 +195,7 @@ class CustomEntityAdmin(EntityAdmin):
     def _plan_page(
         self, request: HttpRequest, entity: CustomEntity, plan: Plan, kept: list[tuple[str, str]], verb: str
     ) -> HttpResponse:
-        """The page that confirms a plan: it sends `kept` again, with the token."""
+        """The page that confirms a plan: posts `kept` again, with the token."""
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
@@ -212,11 +212,11 @@ class CustomEntityAdmin(EntityAdmin):
         return TemplateResponse(request, "domain/plan.html", context)
 
 
-#: POST parameters that the confirmation sends anew.
+#: POST parameters that the plan page does not repeat, because it sets them itself.
 _NOT_KEPT = frozenset({CONFIRMED, STEP, "csrfmiddlewaretoken"})
 
 
 def _confirm(request: HttpRequest, record: Record) -> None:
-    """Give the definition the token of the plan that the administrator has confirmed."""
+    """Set the definition's PlanToken to the token of the confirmed plan."""
     if token := request.POST.get(CONFIRMED, ""):
         record.dataset.set(record, record.repository.attributes["PlanToken"], token[:16])

@@ -1,6 +1,6 @@
-"""The picture of a repository and its neighbours: what refers to it, what it refers to, what it owns.
+"""A diagram of a repository and its neighbours: referring, referenced and owned repositories.
 
-A neighbour is one box, whatever the number of references between the two. The template draws SVG; diagram.css has its
+Each neighbour has one box, for any number of references between the two. The template draws SVG; diagram.css has the
 colours.
 """
 
@@ -13,9 +13,9 @@ from typing import Any
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 
-#: Neighbours in the picture, of all kinds together; the others are listed below it.
+#: Maximum neighbours in the diagram, of all kinds together; the others are listed below it.
 MOST_NEIGHBOURS = 24
-#: In the picture's own units.
+#: In SVG user units.
 _WIDTH, _BOX, _HEIGHT, _LINE, _MARGIN = 860, 240, 40, 50, 8
 _CENTRE, _RIGHT = (_WIDTH - _BOX) // 2, _WIDTH - _BOX - _MARGIN
 _LONGEST_NAME, _LONGEST_MEMBERS = 28, 36
@@ -23,7 +23,7 @@ _LONGEST_NAME, _LONGEST_MEMBERS = 28, 36
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A repository beside the one in the middle, and the members by which the two are connected.
+    """A neighbour of the repository in the middle, and the members that connect the two.
 
     kind  incoming, outgoing or owned
     """
@@ -35,7 +35,7 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A neighbour in the picture; path is its line to the middle, as the attribute `d` of SVG."""
+    """A neighbour's box; path is the line to the middle, as the attribute `d` of SVG."""
 
     neighbour: Neighbour
     name: str
@@ -47,7 +47,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Diagram:
-    """The box in the middle, its neighbours, and those that have no place."""
+    """The box in the middle, the boxes of its neighbours, and the neighbours that do not fit."""
 
     set_name: str
     name: str
@@ -62,12 +62,12 @@ class Diagram:
 
     @property
     def shown_from(self) -> int:
-        """Where what is drawn begins: a side without neighbours is left out."""
+        """Left edge of the drawn part: a side without neighbours is cut off."""
         return 0 if any(box.x < self.x for box in self.boxes) else self.x - _MARGIN
 
     @property
     def shown_width(self) -> int:
-        """How wide it is."""
+        """Width of the drawn part."""
         ends_at = self.width if any(box.x > self.x for box in self.boxes) else self.x + _BOX + _MARGIN
         return ends_at - self.shown_from
 
@@ -87,7 +87,7 @@ def diagram(repository: Repository[Any]) -> Diagram:
 
 
 def _incoming(repository: Repository[Any]) -> list[Neighbour]:
-    """Repositories that refer to it. Its parts do, too; they are among what it owns."""
+    """Repositories that refer to it, except its parts, which are neighbours of the kind owned."""
     found = (
         (each.set_name, attribute.name)
         for each in repositories
@@ -115,7 +115,7 @@ def _grouped(found: Iterable[tuple[str, str]], kind: str) -> list[Neighbour]:
 
 
 def _limited(kinds: list[list[Neighbour]]) -> list[list[Neighbour]]:
-    """The first of each kind: an equal share of the places, and what the other kinds leave of theirs."""
+    """The first neighbours of each kind: an equal share of the places, plus places that other kinds do not need."""
     counts = [0] * len(kinds)
     for _ in range(MOST_NEIGHBOURS):
         waiting = [index for index, each in enumerate(kinds) if counts[index] < len(each)]

@@ -1,6 +1,6 @@
 """The board of a document list: a column for each state, a card for each document. Moving a card changes the state.
 
-It posts to the same URL as the button of the document's page, so that rules, exit statuses and the history apply.
+The move posts to the same URL as the button of the document's page, so that rules, exit statuses and the history apply.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from domain.entities.document_states import FORWARD, transition_allowed
 from domain.entities.general_documents import Document
 from foundation.enums import label
 
-#: Most cards of a column; most documents counted beyond them; most values of a card besides its title.
+#: Maximum cards of a column; maximum documents counted beyond them; maximum values of a card besides its title.
 CARDS, _COUNTED, _VALUES = 20, 1000, 3
 _STATE = "state"
 #: The column of void documents, as the list's filter names it.
@@ -42,7 +42,7 @@ VOID = "Void"
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A document; `moves` are the states that the user may change it to, name → label."""
+    """A document; `moves`: state → label, of the states to which the user may change it."""
 
     document: Document
     values: list[str]
@@ -51,8 +51,8 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class BoardColumn:
-    """The documents of a state, or the void ones: the first cards, how many more there are (with a plus: at least), the
-    query string of their list."""
+    """The documents of a state, or the void ones: the first cards, the number of others (with a plus: at least), and
+    the query string of their list."""
 
     state: str
     title: str
@@ -62,21 +62,21 @@ class BoardColumn:
 
 
 class BoardPage(PostActions, EntityAdmin):
-    """The pages of documents with a board beside the list."""
+    """The pages of documents, with a board in addition to the list."""
 
     def get_urls(self) -> list[URLPattern]:
-        """The board, then those of every entity."""
+        """Adds the URL of the board."""
         board = self.admin_site.admin_view(never_cache(require_GET(self._board)))
         return [path("board/", board), *super().get_urls()]
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
-        """The list, with a link to the board of what is filtered."""
+        """Adds a link to the board with the same filters."""
         return super().changelist_view(
             request, {"board_query": _board_query(request).urlencode(), **(extra_context or {})}
         )
 
     def after_post(self, request: HttpRequest, obj: Any) -> str:
-        """A card that was moved leads back to its board."""
+        """After a move of a card, the URL of its board."""
         board = request.POST.get("board")
         return super().after_post(request, obj) if board is None else f"../../board/?{QueryDict(board).urlencode()}"
 
@@ -129,20 +129,20 @@ class BoardPage(PostActions, EntityAdmin):
         return result
 
     def _movable(self, request: HttpRequest, keys: Sequence[Any]) -> set[Any]:
-        """The keys among these of the documents that the user may change, by one query."""
+        """The keys of the documents that the user may change, by one query."""
         if not keys or not self.may(request, "update"):
             return set()
         all_of_them = self.model._default_manager.filter(pk__in=keys)
         return set(rows_of(request, all_of_them, "update").values_list("pk", flat=True))
 
     def _card_names(self) -> list[str]:
-        """What a card shows besides the document's number: the declared columns of the list, without the state."""
+        """The attributes on a card besides the document's number: the list's declared columns, without the state."""
         declared = self.repository.admin_options.columns
         return [name for name in declared if isinstance(name, str) and name != _STATE]
 
 
 def _board_query(request: HttpRequest) -> QueryDict:
-    """Filters and search of the list, without the state and what belongs to the list alone."""
+    """Filters and search of the list, without the state and parameters that only the list has."""
     result = request.GET.copy()
     for name in (*PASSING, COLUMNS, ORDER_VAR, _STATE):
         result.pop(name, None)
@@ -150,7 +150,7 @@ def _board_query(request: HttpRequest) -> QueryDict:
 
 
 def _moves(document: Document) -> dict[str, str]:
-    """The states that the document's state leads to, as for the button of its page, without user statuses."""
+    """State → label of the next states, as for the button of the document's page, without user statuses."""
     if document.void:
         return {}
     planning_only = document.planning_only

@@ -1,6 +1,6 @@
-"""The history of a document: its state changes, however they were made, and what was done on its pages.
+"""The history of a document: its state changes by any client, and the changes made on its pages.
 
-Which fields a page changed is recorded (Django's LogEntry), their earlier values are not.
+Django's LogEntry records the names of the changed fields, without their earlier values.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from domain.entities.general_documents import Document
 from domain.model.registry import repositories
 from foundation.enums import label
 
-#: Entries of each kind that the page lists: the newest ones.
+#: Maximum entries of each kind on the page: the newest ones.
 MOST_ENTRIES = 200
 _CHANGES = "General.Documents.DocumentStateChanges"
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """What a user did with a document. before, after: its state and user status, "" for none."""
+    """A change of a document by a user. before, after: its state and user status; "" for none."""
 
     at: datetime.datetime
     user: str
@@ -40,7 +40,7 @@ class HistoryEntry:
 
 
 def document_history(request: HttpRequest, document: Document) -> list[HistoryEntry]:
-    """What happened to the document, newest first."""
+    """The entries of the document, newest first."""
     entries = [*_state_changes(request, document), *_page_changes(request, document)]
     entries.append(HistoryEntry(document.creation_time, document.creation_user, gettext("Created")))
     return sorted(entries, key=lambda each: each.at, reverse=True)
@@ -67,7 +67,7 @@ def _page_changes(request: HttpRequest, document: Document) -> Iterator[HistoryE
     )
     for entry in entries.select_related("user").order_by("-action_time")[:MOST_ENTRIES]:
         if not entry.change_message.startswith("["):
-            continue  # logged by a button: _state_changes has its state change
+            continue  # an entry of a button, whose state change is in _state_changes
         if not is_administrator(request) and entry.user_id != request.user.pk:
             entry.change_message = without_names(entry.change_message)
         yield HistoryEntry(entry.action_time, entry.user.get_username(), entry.get_change_message())

@@ -1,7 +1,7 @@
-"""Admin pages of documents: beside the form, buttons that change a document's state (spec 03, 3.5).
+"""Admin pages of documents: the form, and buttons that change a document's state (spec 03, 3.5).
 
-The state is not a form field, as it cannot be written over the API either: each button is a POST that calls the
-functions of ChangeState, MakeVoid and Recalculate, so that rules, exit statuses and the history apply.
+As over the API, the state is not writable, so it is no form field: each button is a POST that calls the functions of
+ChangeState, MakeVoid and Recalculate, so that rules, exit statuses and the history apply.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _RELATED = 20
 
 
 class TypeChooser(EntityChooser):
-    """Sends the page's model with its requests: the field's own model, the base, has documents of all types."""
+    """Sends the page's model with its requests: the field's model is the base, with documents of all types."""
 
     def __init__(self, field: Any, admin_site: Any, *, model: type[Model]) -> None:
         super().__init__(field, admin_site)
@@ -120,7 +120,7 @@ class DocumentAdmin(BoardPage):
         messages.success(request, done)
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
-        """With the changes of the document's state, which any client may have made."""
+        """Adds the changes of the document's state by all clients."""
         response = super().history_view(request, object_id, extra_context)
         if isinstance(response, TemplateResponse):
             values = response.context_data or {}
@@ -163,7 +163,7 @@ class StateFilter(admin.SimpleListFilter):
 
 @entity_page(DocumentType)
 class DocumentTypeAdmin(EntityAdmin):
-    """Document types, as a list and for the chooser on a document's page; a type's page has a picture of its states."""
+    """Document types: their list, the chooser on a document's page, and a picture of the states on a type's page."""
 
     change_form_template = "domain/document_type.html"
 
@@ -185,7 +185,7 @@ class DocumentTypeAdmin(EntityAdmin):
 
 
 def _user_statuses(request: HttpRequest, document_type: DocumentType) -> list[UserStatus]:
-    """The active ones that the user may read, in their order."""
+    """The type's active user statuses that the user may read, in their order."""
     rows = DocumentTypeUserStatus._default_manager.filter(document_type=document_type, active=True)
     language = active_language()
     return [

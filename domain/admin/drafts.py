@@ -1,6 +1,7 @@
-"""Pages that show again what is being written, with what follows from it, before it is saved.
+"""Drafts: pages that show an unsaved form again, updated for its current values.
 
-A section of the form with `data-draft` is sent with STEP and comes back changed (domain/static/domain/draft.js).
+The script draft.js (domain/static/domain) posts a form section with `data-draft` and STEP, and replaces the section by
+the response.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from domain.admin.visible_rows import rows_of, with_visible_references
 from domain.model.repository import Repository
 from foundation.guids import is_guid, parse_guid
 
-#: POST parameter of a page that is shown again instead of saved: "show", "try", "add Actions", "remove Actions-0".
+#: POST parameter of a draft, with the step: "show", "try", "add Actions", "remove Actions-0".
 STEP = "_draft"
 #: Maximum number of offered entities; a search narrows them.
 OFFERED = 20
 
 
 class Draft(Submission):
-    """Saves nothing: the form is never valid, and the page removes its errors (`forget_errors`)."""
+    """A submission that saves nothing: the form is never valid, and the page removes its errors (`forget_errors`)."""
 
     def save(self, form: EntityForm) -> None:
         """Refuse the form."""
@@ -34,12 +35,12 @@ class Draft(Submission):
 
 
 def is_draft(request: HttpRequest) -> bool:
-    """Whether the page is only to be shown again."""
+    """Whether the request is a draft."""
     return request.method == "POST" and STEP in request.POST
 
 
 def forget_errors(forms: Iterable[Any]) -> None:
-    """Show the forms of a draft without errors: it is not finished."""
+    """Remove the errors of the forms of a draft, which is unfinished."""
     for form in forms:
         form._errors = ErrorDict()
 

@@ -36,7 +36,7 @@ class EntityFields:
         return repositories.for_model(self.model)
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """A reference has links to change its target and to add one, not to delete it; discounts are per cent."""
+        """Adds links to change or add a reference's target, but none to delete it; shows discounts in per cent."""
         if isinstance(db_field, models.DecimalField):
             kwargs["form_class"] = PercentFormField if is_percent(db_field) else NumberFormField
         field: Any = super().formfield_for_dbfield(db_field, request, **kwargs)  # type: ignore[misc]
@@ -46,17 +46,17 @@ class EntityFields:
         return field
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """The choosers of a page load together what is chosen (domain.admin.choosers)."""
+        """Uses choosers that load their chosen entities together (domain.admin.choosers)."""
         if db_field.name in self.get_autocomplete_fields(request):  # type: ignore[attr-defined]
             kwargs.setdefault("widget", EntityChooser(db_field, self.admin_site))  # type: ignore[attr-defined]
         return super().formfield_for_foreignkey(db_field, request, **kwargs)  # type: ignore[misc]
 
     def with_measures(self, names: Iterable[str]) -> list[str | ValueColumn]:
-        """Names of read-only fields, with measured values as people read them."""
+        """Read-only fields, with measured values replaced by columns that show the measure."""
         return [readable(self.repository, name) for name in names]
 
     def as_read(self, sections: Fieldsets, read_only: Container[str]) -> Fieldsets:
-        """The sections with the fields among `read_only` as people read them."""
+        """The sections, with `with_measures` applied to the fields among `read_only`."""
 
         def shown(name: Any) -> Any:
             if isinstance(name, tuple):
@@ -92,7 +92,7 @@ class EntityFields:
         ]
 
     def left_to_administrators(self, request: HttpRequest) -> list[str]:
-        """Python names of fields that only an administrator may change; for other users."""
+        """Python names of fields that only an administrator may change; [] for administrators."""
         if is_administrator(request):
             return []
         own = self.repository.by_python_name

@@ -1,7 +1,6 @@
 """Admin pages of every repository, generated from its declaration (spec 08, 8.1).
 
-Pages save through a dataset, so that rules, versions, webhooks and validations apply. A page with code of its own is
-one class:
+Pages save through a dataset, so that rules, versions, webhooks and validations apply. A customized page is one class:
 
     @entity_page(WebHook)
     class WebHookAdmin(EntityAdmin):
@@ -34,7 +33,7 @@ from domain.admin.context import admin_dataset, edit_refusal, is_administrator
 from domain.admin.deletion import deletion_shown
 from domain.admin.entity_lists import EntityLists
 from domain.admin.fieldsets import form_fieldsets
-from domain.admin.forms import ChildFormSet, EntityForm
+from domain.admin.forms import ChildFormSet, EntityForm, texts_of_fields
 from domain.admin.inlines import ChildInline, inline_classes
 from domain.admin.lists import list_columns, list_filters, search_fields
 from domain.admin.measures import attribute_name
@@ -54,7 +53,7 @@ from foundation.fields import MultilanguageField
 
 
 class PreviewMade(Exception):
-    """Ends the view of a form that was sent for a preview; what it shows is in the submission."""
+    """Raised to end Django's view of a preview; the result is in the submission."""
 
 
 class EntityAdmin(VersionPages, EntityLists):
@@ -74,7 +73,7 @@ class EntityAdmin(VersionPages, EntityLists):
     submission: Submission
 
     def __init__(self, model: type[models.Model], site: admin.AdminSite) -> None:
-        """Fill in from the declaration what the class omits."""
+        """Fill in the options that the class omits from the declaration."""
         super().__init__(model, site)
         repository = self.repository
         columns = [shown_column(repository, column) for column in list_columns(repository)]
@@ -127,15 +126,15 @@ class EntityAdmin(VersionPages, EntityLists):
         return self.may(request, "read", obj)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Abstract repositories have no entities of their own."""
+        """As for viewing; False for abstract repositories."""
         return not self.repository.abstract and self.may(request, "create")
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Not while the entity's state forbids edits."""
+        """As for viewing; False while the entity's state forbids edits."""
         return self.may(request, "update", obj) and not edit_refusal(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Not while the entity's state forbids edits."""
+        """As for viewing; False while the entity's state forbids edits."""
         return self.may(request, "delete", obj) and not edit_refusal(request, obj)
 
     # --- one entity -----------------------------------------------------------------------------------------------
@@ -150,14 +149,14 @@ class EntityAdmin(VersionPages, EntityLists):
         raise Http404
 
     def get_inline_instances(self, request: HttpRequest, obj: Any = None) -> list[Any]:
-        """A new entity has no rows of read-only repositories, such as a history."""
+        """Leaves out inlines of read-only repositories, such as a history, for a new entity."""
         inlines: list[Any] = super().get_inline_instances(request, obj)
         if obj is not None:
             return inlines
         return [each for each in inlines if not isinstance(each, ChildInline) or each.repository.access != "ReadOnly"]
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
-        """Adds links, the reason why a stored entity may not be edited, and values in the form of read-only fields."""
+        """Adds links, the reason why a stored entity cannot be edited, and values of read-only fields."""
         context["page_links"] = page_links(request, kwargs.get("obj"))
         context["page_buttons"] = page_buttons(request, kwargs.get("obj"))
         context["edit_refusal"] = edit_refusal(request, kwargs.get("obj"))
@@ -178,7 +177,7 @@ class EntityAdmin(VersionPages, EntityLists):
         return self.has_change_permission(request, obj)
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
-        """Only administrators see which rows other users changed."""
+        """Shows only administrators which rows other users changed."""
         response = super().history_view(request, object_id, extra_context)
         if not is_administrator(request):
             for entry in getattr(response, "context_data", {}).get("action_list", ()):
@@ -191,9 +190,9 @@ class EntityAdmin(VersionPages, EntityLists):
     def changeform_view(
         self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """Served by a copy of the page for the request. A POST with `_preview` saves nothing: it is answered with the
-        texts of amounts and quantities as they would be, {"Lines-0-line_amount": "1,610.35 EUR"}. One with `_dry_run`
-        saves nothing either: it is answered with what saving would do, unless the forms are invalid.
+        """Runs in a copy of the page for the request. A POST with `_preview` saves nothing and returns the recalculated
+        texts of amounts and quantities, {"Lines-0-line_amount": "1,610.35 EUR"}. A POST with `_dry_run` saves nothing
+        either and shows the report of the dry run, unless the forms are invalid.
         """
         page = copy(self)
         page.submission = page.new_submission(request)
@@ -218,20 +217,20 @@ class EntityAdmin(VersionPages, EntityLists):
         return TemplateResponse(request, "domain/save_preview.html", values)
 
     def get_inline_formsets(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        """As Django's, which shows a refused form: that of a preview is not shown."""
+        """As Django's, which calls this to show a refused form; raises PreviewMade for a preview."""
         if self.submission.preview is not None or self.submission.save_preview is not None:
             raise PreviewMade
         return super().get_inline_formsets(request, *args, **kwargs)
 
     def new_submission(self, request: HttpRequest) -> Submission:
-        """What saves the forms of the request."""
+        """The submission that saves the forms of the request."""
         return Submission(request, self.fill)
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         """The form class of a request, with the current custom properties."""
         if custom := custom_properties.custom_fields(self.repository, request):
             kwargs.setdefault("form", type(self.form.__name__, (self.form,), custom))
-        form: Any = super().get_form(request, obj, change, **kwargs)
+        form: Any = super().get_form(request, obj, change, **texts_of_fields(self.repository), **kwargs)
         form.submission = getattr(self, "submission", None)
         return form
 
@@ -241,17 +240,17 @@ class EntityAdmin(VersionPages, EntityLists):
         return formsets, inlines
 
     def fill(self, record: Record, form: EntityForm, names: Iterable[str]) -> None:
-        """Set the named values of the form on the entity's record, before its rows are and before the commit."""
+        """Set the named values of the form on the entity's record, before those of its rows and before the commit."""
         fill_entity(record, form, names)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Saved when the form was validated."""
+        """Do nothing: the validation of the form has saved the entity."""
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        """Rows of entities are saved; those of other tables follow."""
+        """Saves the rows of tables that are not repositories; the dataset has saved the others."""
         for formset in formsets:
             formset.save(commit=not isinstance(formset, ChildFormSet))
-        # What late defaults and rules have filled in: messages and the history say the order's number.
+        # With values from late defaults and rules, since messages and the history show the order's number.
         for entity in (form.instance, *(row for formset in formsets for row in formset.new_objects)):
             with_visible_references(request, _refreshed(entity), ())
 
@@ -260,7 +259,7 @@ class EntityAdmin(VersionPages, EntityLists):
         self._delete(request, [obj])
 
     def delete_queryset(self, request: HttpRequest, queryset: Any) -> None:
-        """Delete the chosen ones, all or none."""
+        """Delete the selected entities, all or none."""
         self._delete(request, list(queryset))
 
     def _delete(self, request: HttpRequest, objects: list[Any]) -> None:
@@ -270,11 +269,11 @@ class EntityAdmin(VersionPages, EntityLists):
         commit(request, dataset)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """What the dataset will delete and what will make it refuse, as far as the user may read it."""
+        """The readable entities that the dataset would delete, and those that would block the deletion."""
         return deletion_shown(request, objs)
 
     def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
-        """As Django's; a refusal is shown above the entity's page."""
+        """As Django's; shows a refusal above the entity's page."""
         try:
             return super().delete_view(request, object_id, extra_context)
         except PlatformError as error:
@@ -284,7 +283,7 @@ class EntityAdmin(VersionPages, EntityLists):
             )
 
     def response_action(self, request: HttpRequest, queryset: Any, *args: Any) -> HttpResponse | None:
-        """As Django's; a refusal is shown above the list."""
+        """As Django's; shows a refusal above the list."""
         try:
             return super().response_action(request, queryset, *args)
         except PlatformError as error:
@@ -293,7 +292,7 @@ class EntityAdmin(VersionPages, EntityLists):
 
 
 def show_values(form: Any) -> None:
-    """Put on the form's instance what its read-only fields print; its inputs have read their values already."""
+    """Set display values on the form's instance for its read-only fields; the inputs have read their values already."""
     entity = form.instance
     for field in entity._meta.fields:
         if isinstance(field, MultilanguageField) and isinstance(texts := field.value_from_object(entity), dict):
@@ -305,7 +304,7 @@ def show_values(form: Any) -> None:
 def _refreshed(entity: Any) -> list[Any]:
     try:
         entity.refresh_from_db()
-    except ObjectDoesNotExist:  # a rule has deleted it
+    except ObjectDoesNotExist:  # a rule has deleted the entity
         return []
     return [entity]
 
@@ -318,7 +317,7 @@ _pages: dict[type[models.Model], type[EntityAdmin]] = {}
 
 
 def entity_page(*entity_models: type[models.Model]) -> Callable[[P], P]:
-    """Decorator of an EntityAdmin: it serves the entities of these models instead of the pages made of declarations."""
+    """Decorator of an EntityAdmin that serves the entities of these models instead of the generated pages."""
 
     def add(page: P) -> P:
         for model in entity_models:
@@ -335,7 +334,7 @@ def entity_page(*entity_models: type[models.Model]) -> Callable[[P], P]:
 def register_pages(repository: Repository[Any]) -> None:
     """Register the pages of a repository with Django's admin site, unless its app has registered its own."""
     model = repository.model
-    # Django's rule for plurals knows "Companys"; the repository's name is the plural.
+    # Django's plural would be "Companys"; the repository's name is the plural.
     model._meta.verbose_name = in_words(model.__name__).lower()
     model._meta.verbose_name_plural = in_words(repository.name.rpartition(".")[2])
     if not admin.site.is_registered(model):

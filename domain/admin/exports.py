@@ -1,7 +1,7 @@
-"""Exports of lists: every row of the list as it is filtered, searched and ordered, in its columns or to be imported.
+"""Exports of lists: all rows with the list's filters, search and order; in its columns, or in the import format.
 
-The rows are read in batches and written to a temporary file, which is sent when it is complete: a client that reads
-slowly holds no database connection, and the memory needed does not grow with the number of rows.
+Rows are read in batches and written to a temporary file, which is sent when it is complete: a slow client holds no
+database connection, and memory use does not grow with the number of rows.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import IO, Any
 
 from django.conf import settings
@@ -24,29 +23,29 @@ from audit.record import record
 from domain.admin.cells import export_columns
 from domain.admin.context import admin_context
 from domain.admin.list_files import CsvListWriter, XlsxListWriter
-from domain.odata.sheets.exporting import KINDS, MOST_IN_A_MINUTE, importable, rows_of, write_export
+from domain.odata.sheets.exporting import KINDS, count_export, importable, rows_of, write_export
 from domain.odata.sheets.writing import SheetWriter
+from foundation.batches import batched
 from foundation.errors import PlatformError, TooManyRequests
 from foundation.execution_slot import STEP, defer_to_slot
-from foundation.file_responses import TemporaryFileResponse
+from foundation.streamed_responses import TemporaryFileResponse
 from identity.audit_actors import actor_of
 from identity.audit_kinds import DataExported
-from identity.rate_limits import count
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A kind of file.
+    """A file format.
 
-    writer   writes the list's columns; None for a file that Import takes (spec 11, 11.2): the values of the attributes
-             that can be set
+    writer   writes the list's columns; None for the import format (spec 11, 11.2): the values of the attributes that
+             callers may set
     """
 
     ending: str
     writer: Callable[[IO[bytes]], SheetWriter] | None = None
 
 
-#: Name in the address → format.
+#: Name in the URL → format.
 FORMATS = {
     "csv": Format("csv", CsvListWriter),
     "xlsx": Format("xlsx", XlsxListWriter),
@@ -57,7 +56,7 @@ FORMATS = {
 
 
 def exported(page: Any, request: HttpRequest, changelist: Any, name: str) -> HttpResponseBase:
-    """The list as a file; a redirect to the list, which says why, if it is too long or the user has exported enough."""
+    """The list as a file; a redirect with a message if it is too long or the user has reached the export limit."""
     limit: int = settings.EXPORT_ROWS
     form = FORMATS[name]
     file: IO[bytes] = tempfile.NamedTemporaryFile(prefix="export-")  # noqa: SIM115  (closed when it has been sent)
@@ -65,19 +64,18 @@ def exported(page: Any, request: HttpRequest, changelist: Any, name: str) -> Htt
     if not refusal:
         try:
             title = (_write_list if form.writer else _write_entities)(file, form, page, request, changelist)
-        except PlatformError as refused:  # a cell that XLSX cannot have
+        except PlatformError as refused:  # a cell that XLSX cannot contain
             refusal = refused.message
     if refusal:
         messages.error(request, refusal)
         return HttpResponseRedirect(f"../../?{request.GET.urlencode()}")
     rows, query = changelist.result_count, request.GET.urlencode()[:500]
     record(DataExported, by=actor_of(request), subject=str(page.opts.label), rows=rows, format=form.ending, query=query)
-    file.flush()
     return TemporaryFileResponse(file, filename=f"{title}.{form.ending}", content_type=KINDS[form.ending])
 
 
 def _write_list(file: IO[bytes], form: Format, page: Any, request: HttpRequest, changelist: Any) -> str:
-    """Write the list's columns; the name of the file."""
+    """Write the list's columns. Returns the name of the file."""
     title = str(capfirst(page.opts.verbose_name_plural))
     columns = export_columns(page, changelist.list_display)
     entities = _entities(page, request, changelist, settings.EXPORT_ROWS)
@@ -91,7 +89,7 @@ def _write_list(file: IO[bytes], form: Format, page: Any, request: HttpRequest, 
 
 
 def _write_entities(file: IO[bytes], form: Format, page: Any, request: HttpRequest, changelist: Any) -> str:
-    """Write the attributes that can be set; the name of the file, which tells the import what is in it."""
+    """Write the attributes that callers may set. Returns the name of the file, from which the import finds the set."""
     context = admin_context(request)
     names = importable(page.repository, context)
     keys = changelist.queryset.values_list("pk", flat=True)[: settings.EXPORT_ROWS].iterator(chunk_size=STEP)
@@ -105,7 +103,7 @@ def _refusal(request: HttpRequest, rows: int, limit: int) -> str:
             "The list has %(rows)s rows, and an export at most %(limit)s. Narrow the list down by filters or a search."
         ) % {"rows": f"{rows:,}", "limit": f"{limit:,}"}
     try:
-        count(f"export:{request.user.pk}", limit, amount=max(rows, limit // MOST_IN_A_MINUTE, 1))
+        count_export(request.user.pk, rows)
     except TooManyRequests as refused:
         seconds = refused.retry_after_seconds or 1
         return ngettext(
@@ -119,7 +117,7 @@ def _refusal(request: HttpRequest, rows: int, limit: int) -> str:
 def _entities(page: Any, request: HttpRequest, changelist: Any, limit: int) -> Iterator[Any]:
     """The rows, by a server-side cursor on PostgreSQL. Lets waiting requests run after each batch."""
     found = changelist.queryset[:limit].iterator(chunk_size=STEP)
-    while batch := list(islice(found, STEP)):
+    for batch in batched(found, STEP):
         page.prepare_rows(request, batch, changelist.list_display)
         yield from batch
         defer_to_slot()

@@ -17,7 +17,7 @@ from foundation.languages import active_language
 
 @dataclass(frozen=True, slots=True)
 class MenuEntry:
-    """An application on the home page: title, hint and the address that it opens."""
+    """An application on the home page: title, hint and URL."""
 
     title: str
     hint: str
@@ -35,7 +35,7 @@ def menu_entries(request: HttpRequest) -> list[MenuEntry]:
 
 
 def _entry(record: Record) -> MenuEntry | None:
-    """None for an entry whose address names what the model no longer has."""
+    """The entry; None if its URL template has names that the model no longer has."""
     try:
         template = compile_template(record.repository, str(data_of(record.extension_data).get("uri", "")))
     except InvalidTemplate:

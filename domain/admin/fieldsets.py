@@ -60,7 +60,7 @@ def subjects(repository: Repository[Any]) -> list[str]:
 
 
 def never_folded(repository: Repository[Any]) -> frozenset[str]:
-    """Python names of the attributes that a form shows first, whether or not they may be null."""
+    """Python names of the attributes that a form shows first, even if they are nullable."""
     return repository.admin_options.shown_first.union(subjects(repository))
 
 
@@ -69,7 +69,7 @@ def form_fieldsets(
 ) -> Fieldsets:
     """The sections of an entity's form: essential fields, then rarely used and read-only ones.
 
-    names are all fields, read_only those of them that the platform fills in, custom the custom properties.
+    names: all fields; read_only: those that the platform fills in; custom: custom properties.
     """
     own, unfolded = repository.by_python_name, never_folded(repository)
     kept = [name for name in names if name in read_only and name not in unfolded]
@@ -81,7 +81,7 @@ def form_fieldsets(
     more = [name for name in rest if name not in first]
     first = sorted(first, key=lambda name: _place(repository, name))
     if len(rest) < len(kept):
-        # Read-only data, messages for example, is the purpose of the page.
+        # The page of read-only data, such as messages, shows the read-only fields first.
         first, kept = [*kept, *first], []
     sections = (
         (None, [*first, *custom]),

@@ -1,4 +1,4 @@
-"""Assigns errors of the dataset to forms: at the field, in the row, else above the form.
+"""Assigns errors of the dataset to form fields and rows, else to the form.
 
 Targets of errors:
 
@@ -7,7 +7,7 @@ Targets of errors:
     Lines(guid)/Quantity  a field of a stored row
     Lines[+2]/Quantity    a field of the third new row
 
-Rows are counted as the dataset counts children: deleted and empty rows do not count.
+As in the dataset's collections, deleted and empty rows do not count.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext
 
+from domain.admin.forms import EntityForm
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation import errors
@@ -74,13 +75,13 @@ def messages_of(error: PlatformError) -> Iterator[tuple[str | None, ErrorCode, s
         yield detail.row or detail.target, detail.code, detail.message
 
 
-def show_error(form: forms.ModelForm[Any], error: PlatformError, collections: frozenset[str]) -> None:
+def show_error(form: EntityForm, error: PlatformError, collections: frozenset[str]) -> None:
     """Add messages at the form's fields, else above the form; except those about rows of `collections`."""
     repository = repositories.for_model(form._meta.model)
     for target, code, message in messages_of(error):
         row = row_of(target)
         if row is None or row.collection not in collections:
-            _add(form, _field(form, repository, target), code, message)
+            _add(form, repository, target, code, message)
 
 
 def show_row_errors(formset: Any, collection: str, error: PlatformError) -> None:
@@ -94,19 +95,31 @@ def show_row_errors(formset: Any, collection: str, error: PlatformError) -> None
             continue
         form = row.form_among(stored, new)
         if form is not None:
-            _add(form, _field(form, repository, row.attribute), code, message)
+            _add(form, repository, row.attribute, code, message)
         else:
             formset._non_form_errors.append(message)
 
 
-def _add(form: forms.ModelForm[Any], field: str | None, code: ErrorCode, message: str) -> None:
-    """Add a message; a missing or taken value has Django's message, without names of types."""
-    if field is not None and code is errors.REQUIRED_MISSING:
-        form.add_error(field, ValidationError(forms.Field.default_error_messages["required"], code="required"))
-    elif field is not None and code is errors.DUPLICATE_VALUE:
-        form.add_error(field, form.instance.unique_error_message(form._meta.model, (field,)))
-    else:
-        form.add_error(field, message if field is None else reason_shown(code, message))
+def _add(form: EntityForm, repository: Repository[Any], target: str | None, code: ErrorCode, message: str) -> None:
+    """Add a message; at a field without the name that the API has for it.
+
+    A missing or taken value has Django's message, without names of types. A widget with several inputs has a method
+    `refuse(name, message)`, which marks one of them and returns the message with its label.
+    """
+    field = _field(form, repository, target)
+    if field is None:
+        form.add_error(None, message)
+        return
+    if code is errors.DUPLICATE_VALUE:
+        taken = form.instance.unique_error_message(form._meta.model, (field,))
+        form._update_errors(ValidationError({field: [taken]}))
+        return
+    name, _, part = (target or "").partition("/")
+    reason = reason_shown(code, message).removeprefix(f"{name}: ")
+    if code is errors.REQUIRED_MISSING:
+        reason = str(forms.Field.default_error_messages["required"])
+    refuse = getattr(form.fields[field].widget, "refuse", None)
+    form.add_error(field, refuse(part, reason) if refuse and part else reason)
 
 
 def reason_shown(code: ErrorCode, message: str) -> str:
@@ -119,7 +132,7 @@ def _is_deleted(formset: Any, form: Any) -> bool:
     return bool(formset.can_delete and formset._should_delete_form(form))
 
 
-def _field(form: forms.ModelForm[Any], repository: Repository[Any], target: str | None) -> str | None:
+def _field(form: EntityForm, repository: Repository[Any], target: str | None) -> str | None:
     if target in form.fields:
         return target  # a custom property: its field has the API name
     attribute = repository.attribute((target or "").partition("/")[0])

@@ -6,6 +6,7 @@ import re
 from typing import Any, ClassVar, Protocol
 
 from django import forms
+from django.core.exceptions import ValidationError
 from django.forms.formsets import DELETION_FIELD_NAME
 from django.http import HttpRequest
 from django.utils.functional import cached_property
@@ -23,14 +24,19 @@ from identity.admin_bases import NameInput
 _ABBREVIATIONS = re.compile(r"\b(?:uri|url|utc|xml|id)\b", re.I)
 
 
+def texts_of_fields(repository: Repository[Any]) -> dict[str, Any]:
+    """Labels and hints of a repository's forms, for the factories of forms: read-only fields have them, too."""
+    return {"labels": repository.admin_options.labels, "help_texts": repository.admin_options.hints}
+
+
 class Saving(Protocol):
-    """Saves a valid form, and adds refusals to its errors (domain.admin.submission)."""
+    """Interface of domain.admin.submission: saves a valid form, and adds refusals to its errors."""
 
     def save(self, form: EntityForm) -> None: ...
 
 
 class EntityForm(forms.ModelForm[Any]):
-    """The form of an entity. It is valid once the dataset has accepted its values.
+    """The form of an entity. It is valid only after the dataset has accepted its values.
 
     No field is required: late defaults may fill it, and the dataset reports all missing values at once.
     """
@@ -48,12 +54,10 @@ class EntityForm(forms.ModelForm[Any]):
                 continue
             if name in options.short_texts and isinstance(field.widget, forms.Textarea):
                 field.widget.attrs["rows"] = 3
-            field.label = options.labels.get(name) or _ABBREVIATIONS.sub(
-                lambda match: match[0].upper(), str(field.label)
-            )
+            if name not in options.labels:
+                field.label = _ABBREVIATIONS.sub(lambda match: match[0].upper(), str(field.label))
             if name in repository.by_python_name:
                 field.label = self._with_measure(repository.by_python_name[name], str(field.label))
-                field.help_text = options.hints.get(name) or field.help_text
             if name in options.repository_names and isinstance(field.widget, forms.TextInput):
                 field.widget = NameInput("repository-names", repository_names)
             if name in repository.by_python_name and _must_be_entered(repository, repository.by_python_name[name]):
@@ -69,6 +73,14 @@ class EntityForm(forms.ModelForm[Any]):
         measure = measure_text(self.repository, attribute, self.instance) if attribute.is_measured else ""
         return f"{label} ({measure})" if measure else label
 
+    def lacks_values(self) -> bool:
+        """Whether valid input leaves out what nothing but the person gives."""
+        attributes = self.repository.by_python_name
+        return any(
+            name in attributes and _must_be_entered(self.repository, attributes[name]) and value in (None, "", {})
+            for name, value in self.cleaned_data.items()
+        )
+
     @property
     def repository(self) -> Repository[Any]:
         """The repository whose entity is edited."""
@@ -80,15 +92,23 @@ class EntityForm(forms.ModelForm[Any]):
         if self.submission is not None and self.is_bound and not self.errors:
             self.submission.save(self)
 
+    def _update_errors(self, errors: ValidationError) -> None:
+        """As Django's; a value that is taken is named by the label of its input."""
+        for name, found in errors.error_dict.items():
+            for each in found:
+                if each.code == "unique":
+                    each.params = {**(each.params or {}), "field_label": self.fields[name].label}
+        super()._update_errors(errors)  # type: ignore[misc]
+
     def _post_clean(self) -> None:
-        """Without the check of constraints: it names an index above the form, the dataset names the attribute."""
+        """Skips Django's check of constraints, whose errors name the index; those of the dataset name the attribute."""
         self.instance.validate_constraints = lambda exclude=None: None
         super()._post_clean()  # type: ignore[misc]
         del self.instance.validate_constraints
 
 
 class ChildFormSet(forms.BaseInlineFormSet[Any, Any, Any]):
-    """The forms of an owned collection, prefixed with its name, because references have no reverse accessor.
+    """The forms of an owned collection. The prefix is its name, because references have no reverse accessor.
 
     A page makes a subclass for each request:
 
@@ -110,7 +130,7 @@ class ChildFormSet(forms.BaseInlineFormSet[Any, Any, Any]):
 
     @cached_property
     def empty_form(self) -> Any:
-        """The form of a row that a script adds, made once: a page asks for it five times."""
+        """The form of a row that a script adds; cached, since a page reads it five times."""
         return super().empty_form
 
     def add_fields(self, form: Any, index: int | None) -> None:
@@ -130,7 +150,7 @@ class ChildFormSet(forms.BaseInlineFormSet[Any, Any, Any]):
 
 
 def _must_be_entered(repository: Repository[Any], attribute: Attribute) -> bool:
-    """Whether nothing but the person gives the attribute a value."""
+    """Whether only the user can give the attribute a value."""
     is_given = attribute.initial() is not None or repository.fills_late(attribute) or attribute.kind is Kind.BOOL
     return attribute.required and not is_given
 

@@ -1,4 +1,4 @@
-"""Pages of the change history: change sets with what they changed (domain.entities.systems_core_history)."""
+"""Pages of the change history: change sets with their changes (domain.entities.systems_core_history)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from domain.admin.page_links import PageLink, page_link
 from domain.dataset.tables.history import ObjectChange, ObjectChangeset
 
 _VALUES = frozenset({"changes", "old_values"})
-#: No request takes longer. Change sets are found by their time, since their request ids have no index.
+#: Maximum duration of a request. Change sets are searched by time, since their request ids have no index.
 _LONGEST_REQUEST = timedelta(hours=1)
 
 
 @entity_page(ObjectChange)
 class ObjectChangeAdmin(EntityAdmin):
-    """The changes of objects. Only administrators see, and compare, the values of all entities in one list."""
+    """The changes of objects. Only administrators see and filter by the values of all entities in one list."""
 
     def _find_columns(self, request: HttpRequest) -> dict[str, Any]:
         columns = super()._find_columns(request)
@@ -30,13 +30,13 @@ class ObjectChangeAdmin(EntityAdmin):
         return {name: column for name, column in columns.items() if name not in hidden}
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
-        """As of other entities, without the values."""
+        """As for other entities; refuses lookups on the values."""
         return lookup.split("__")[0] not in _VALUES and super().lookup_allowed(lookup, value, request)
 
 
 @page_link(ObjectChangeset)
 def request_link(request: HttpRequest, changeset: Any) -> PageLink | None:
-    """The link to everything that the request of a change set changed, if it made several."""
+    """The link to all change sets of the request, if it has several."""
     done: datetime = changeset.aggregate_last_update_time_utc
     same = {
         "aggregate_last_update_time_utc__gte": (done - _LONGEST_REQUEST).isoformat(),

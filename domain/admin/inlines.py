@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from domain.admin.context import edit_refusal, once, permitted
 from domain.admin.entity_fields import EntityFields
 from domain.admin.fieldsets import row_fieldsets
-from domain.admin.forms import ChildFormSet
+from domain.admin.forms import ChildFormSet, texts_of_fields
 from domain.admin.measures import ValueColumn, attribute_name
 from domain.admin.visible_rows import rows_of, text_paths
 from domain.model.attributes import Child
@@ -23,7 +23,7 @@ from identity.context import Operation
 
 
 class ChildInline(EntityFields, StackedInline[Any, Any]):
-    """The rows of an owned collection: a line of inputs each, the rarely used ones folded below it."""
+    """The rows of an owned collection: one line of inputs per row, with rarely used ones collapsed below it."""
 
     template = "domain/rows.html"
     show_change_link = True
@@ -35,7 +35,7 @@ class ChildInline(EntityFields, StackedInline[Any, Any]):
         return super().get_queryset(request).select_related(*paths) if paths else super().get_queryset(request)
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """A chooser in the line of a row has no room for links; its page has them."""
+        """Removes the links of choosers in the line of a row, which has no room; the row's page has them."""
         field = super().formfield_for_dbfield(db_field, request, **kwargs)
         widget = getattr(field, "widget", None)
         if isinstance(widget, RelatedFieldWidgetWrapper) and db_field.name in self._in_line(request):
@@ -43,7 +43,7 @@ class ChildInline(EntityFields, StackedInline[Any, Any]):
         return field
 
     def _in_line(self, request: HttpRequest) -> frozenset[str]:
-        """Names of the fields of a row that are not folded."""
+        """Names of the fields of a row that are not collapsed."""
 
         def find() -> frozenset[str]:
             sections: Any = row_fieldsets(self.repository, list(self.get_fields(request)))
@@ -52,8 +52,8 @@ class ChildInline(EntityFields, StackedInline[Any, Any]):
         return once(request, ("in line", type(self)), find)
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """The declared columns, the page of the row has the rest; without any all inputs except the reference to the
-        owner.
+        """The declared row columns; the row's page has the rest. Without declaration all inputs except the reference to
+        the owner.
         """
         owner = self.repository.owner
         inputs = [name for name in self.offered(request) if owner is None or name != owner.python_name]
@@ -67,8 +67,8 @@ class ChildInline(EntityFields, StackedInline[Any, Any]):
         return self.as_read(sections, {attribute_name(field) for field in self.get_readonly_fields(request, obj)})
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """The columns without an input, and measured values of rows that may not be changed: Django shows the others
-        without help.
+        """The columns without an input, and measured values of rows that may not be changed, which Django would show
+        without their measure.
         """
         shown = self.with_measures(self._shown_columns())
         if self.has_change_permission(request, obj):
@@ -81,7 +81,9 @@ class ChildInline(EntityFields, StackedInline[Any, Any]):
 
     def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
         """The class of the rows' forms, for this request."""
-        formset: Any = super().get_formset(request, obj, **kwargs)
+        formset: Any = super().get_formset(
+            request, obj, **texts_of_fields(repositories.for_model(self.model)), **kwargs
+        )
         formset.request = request
         if obj is not None:
             formset.fixed = self._not_covered(request, obj, "update")
@@ -96,7 +98,7 @@ class ChildInline(EntityFields, StackedInline[Any, Any]):
             return frozenset()
         return frozenset(map(str, rows.exclude(pk__in=covered.values("pk")).values_list("pk", flat=True)))
 
-    # obj is the parent in all of these; the permissions are those on the rows' repository.
+    # obj is the parent in these methods; the permissions are those on the rows' repository.
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Whether the user may read such rows."""

@@ -1,9 +1,9 @@
-"""The query string of a list: columns and order by name, filters, search, and the saved view that they come from.
+"""The query string of a list: columns and order by name, filters, search, and the saved view.
 
 columns   names of columns, separated by commas: `columns=__str__,state`
-sort      names of columns, those of a descending order with a minus: `sort=-document_date`; Django's `o`, by the place
-          of a column, takes its place before the list is shown, since places change with columns and rights
-view      the id of a saved view; alone, it stands for the view's query string, and an empty one for the list as it is
+sort      names of columns, with a minus for descending order: `sort=-document_date`; replaced by Django's `o`, which
+          has indexes of columns, before the list is shown, since indexes change with columns and rights
+view      the id of a saved view; alone, it stands for the view's query string; empty: no view, not even the default
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from django.contrib.admin.views.main import ALL_VAR, ERROR_FLAG, ORDER_VAR, PAGE
 from django.http import HttpRequest, QueryDict
 
 COLUMNS, SORT, VIEW = "columns", "sort", "view"
-#: Parameters that say where in a list its reader is; none of a saved view.
+#: Parameters of the current page of a list, which saved views do not contain.
 PASSING = (PAGE_VAR, ALL_VAR, ERROR_FLAG, IS_POPUP_VAR, IS_FACETS_VAR, TO_FIELD_VAR, VIEW)
 #: Parameters that are no filters.
 NO_FILTERS = (*PASSING, COLUMNS, SORT, ORDER_VAR, SEARCH_VAR)
@@ -29,7 +29,7 @@ def wanted_columns(query: QueryDict) -> list[str]:
 
 
 def sort_of_order(order: str, names: Sequence[str], first: int) -> str:
-    """`sort` for Django's `o`; `first` is the place of the first of the named columns. Other places are left out."""
+    """Converts Django's `o` to `sort`. first: index of the first named column; ignores other indexes."""
     result = []
     for part in order.split("."):
         _, minus, digits = part.rpartition("-")
@@ -40,7 +40,7 @@ def sort_of_order(order: str, names: Sequence[str], first: int) -> str:
 
 
 def order_of_sort(sort: str, names: Sequence[str], first: int) -> str:
-    """Django's `o` for `sort`; names that no column has are left out."""
+    """Converts `sort` to Django's `o`; ignores unknown names."""
     result = []
     for part in sort.split(","):
         name = part.strip().removeprefix("-")
@@ -59,7 +59,7 @@ def filters_of(page: Any, request: HttpRequest, query: QueryDict) -> dict[str, l
 
 
 def with_place(query: QueryDict, names: Sequence[str], first: int) -> str:
-    """The query string with `columns` in one value and `o` in place of `sort`."""
+    """The query string with one `columns` parameter, and `o` in place of `sort`."""
     result = query.copy()
     columns = wanted_columns(result)
     result.pop(COLUMNS, None)

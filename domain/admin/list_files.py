@@ -1,4 +1,4 @@
-"""CSV and XLSX files of exported lists: for people, while domain.odata.sheets writes files that the import reads."""
+"""CSV and XLSX files of exported lists, for people; domain.odata.sheets writes those for the import."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WIDTH = 18
 
 
 class CsvListWriter(CsvWriter):
-    """Moments, per cents and decimals as people write them."""
+    """Writes moments, percentages and decimals in formats for people."""
 
     def text_of(self, cell: Cell) -> str:
         match cell:
@@ -34,10 +34,10 @@ class CsvListWriter(CsvWriter):
 
 
 class XlsxListWriter(XlsxWriter):
-    """Numbers, dates and per cents are typed and formatted; longer texts than Excel takes are cut.
+    """Writes typed and formatted numbers, dates and percentages; truncates texts to Excel's limit.
 
-    Texts are strings, neither formulas nor links. Those that would be formulas in a CSV file have the prefix here, too,
-    for the day when a spreadsheet program saves the workbook as one.
+    Texts are strings, neither formulas nor links. Texts that would be formulas in a CSV file get the same prefix as
+    there, since users may save the workbook as CSV.
     """
 
     def __init__(self, file: IO[bytes]) -> None:

@@ -1,4 +1,4 @@
-"""What stands above a list: its saved views, the chooser of its columns, its exports."""
+"""Tools above a list: saved views, column chooser, exports."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from domain.admin.list_address import (
     with_place,
 )
 from domain.admin.saved_views import (
-    ViewRefused,
     default_view,
     delete_view,
     find_view,
@@ -32,7 +31,8 @@ from domain.admin.saved_views import (
     save_view,
     views_of,
 )
-from domain.model.saved_views import SavedView
+from domain.model.saved_settings import SavedView
+from foundation.errors import Refused
 
 _LONGEST_MESSAGE = 200
 
@@ -48,17 +48,17 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class ListTools:
-    """For templates/domain/list_tools.html.
+    """Context of templates/domain/list_tools.html.
 
     choices     the chosen columns in their order, then the others
     kept        parameters that a change of the columns keeps
     sort        the order, by names of columns
-    query       the list's query string, of which views are saved
+    query       the list's query string, to save as a view
     exported    the query string of exports
     views       that the user may open
-    view        the one that the address names
-    is_own      whether it is the user's
-    may_delete  whether the user may delete it
+    view        the view in the query string
+    is_own      whether the view is the user's
+    may_delete  whether the user may delete the view
     """
 
     choices: list[Choice]
@@ -73,7 +73,7 @@ class ListTools:
 
 
 def list_tools(page: Any, request: HttpRequest) -> ListTools:
-    """The tools of the list that the request shows."""
+    """The tools of the requested list."""
     chosen, known = page.chosen_columns(request), page.known_columns(request)
     others = [_choice(page, known[name], name, False) for name in known if name not in chosen]
     views = views_of(page, request)
@@ -107,8 +107,8 @@ def _choice(page: Any, column: Any, name: str, is_chosen: bool) -> Choice:
 def full_address(page: Any, request: HttpRequest) -> str | None:
     """The query string to show instead of the request's; None if it is complete.
 
-    A view alone becomes its columns, order, filters and search; so does the user's default view where there is no query
-    string. An order by names of columns becomes Django's, by places.
+    Replaces a view alone by its columns, order, filters and search, and an empty query string by those of the user's
+    default view. Replaces an order by names of columns by Django's, by indexes.
     """
     query: QueryDict = request.GET
     is_opened = False
@@ -131,7 +131,7 @@ def full_address(page: Any, request: HttpRequest) -> str | None:
 
 
 def say_left_out(request: HttpRequest, names: Iterable[str]) -> None:
-    """Tell the user that there are no such columns and filters, or none that the user may see."""
+    """Warn the user about columns and filters that do not exist or that the user may not see."""
     shown = Truncator(", ".join(names)).chars(_LONGEST_MESSAGE)
     messages.warning(
         request, gettext("Left out, as you have no such columns or filters: %(names)s.") % {"names": shown}
@@ -139,7 +139,7 @@ def say_left_out(request: HttpRequest, names: Iterable[str]) -> None:
 
 
 def changed_views(page: Any, request: HttpRequest) -> HttpResponseRedirect:
-    """Save or delete a view, as the form of templates/domain/list_tools.html says; then the list."""
+    """Save or delete a view (form of templates/domain/list_tools.html), then redirect to the list."""
     posted = request.POST
     if view_id := posted.get("delete"):
         deleted = delete_view(page, request, view_id)
@@ -158,8 +158,8 @@ def changed_views(page: Any, request: HttpRequest) -> HttpResponseRedirect:
             is_shared="is_shared" in posted,
             is_default="is_default" in posted,
         )
-    except ViewRefused as refused:
-        messages.error(request, str(refused))
+    except Refused as refused:
+        messages.error(request, refused.parameters[0])  # the reason, without the API's wording
         return HttpResponseRedirect(f"../?{QueryDict(query).urlencode()}")
     messages.success(request, gettext("The view %(name)s is saved.") % {"name": view.name})
     return HttpResponseRedirect(f"../?{VIEW}={view.pk}")

@@ -15,16 +15,16 @@ from foundation.kinds import Kind
 
 #: Lookups that match a regular expression.
 PATTERNS = frozenset({"regex", "iregex"})
-#: Columns of a list besides the display text.
+#: Maximum columns of a list besides the display text, and maximum filters.
 _COLUMNS, _FILTERS = 5, 4
 _COLUMN_KINDS = (Kind.ENUM, Kind.STATE, Kind.DATE, Kind.DATETIME, Kind.BOOL, Kind.STRING)
 _FILTER_KINDS = (Kind.ENUM, Kind.STATE, Kind.BOOL)
 
 
 def list_columns(repository: Repository[Any]) -> list[str | CollectionColumn]:
-    """`__str__`, the declared columns, the subjects, then attributes that always have a value; switches last.
+    """`__str__`, the declared columns, the subjects, then attributes that always have a value; booleans last.
 
-    Declared columns that say what `__str__` says, code and name, replace it.
+    If code and name are declared columns, they replace `__str__`.
     """
     own = repository.by_python_name
     named = repository.name_member.partition(".")[0]
@@ -40,7 +40,7 @@ def list_columns(repository: Repository[Any]) -> list[str | CollectionColumn]:
 
 
 def list_filters(repository: Repository[Any]) -> list[str]:
-    """Enums and switches that always have a value; declared columns first, then what a form shows first."""
+    """Enums and booleans that always have a value; declared columns first, then attributes that a form shows first."""
     columns, unfolded = repository.admin_options.columns, never_folded(repository)
     result = _always_set(repository, _FILTER_KINDS)
     result.sort(
@@ -50,7 +50,7 @@ def list_filters(repository: Repository[Any]) -> list[str]:
 
 
 def search_fields(repository: Repository[Any]) -> list[str]:
-    """The search members as Django lookups; the code where there are none."""
+    """The search members as Django lookups, by default the code."""
     members = repository.search_members or ((repository.code_member,) if repository.code_member else ())
     paths = [member.replace(".", "__") for member in members]
     return [path for path in paths if _is_lookup(repository.model, path)] or ["id"]
@@ -66,7 +66,7 @@ def _always_set(repository: Repository[Any], kinds: tuple[Kind, ...]) -> list[At
 
 
 def _is_column(repository: Repository[Any], attribute: Attribute) -> bool:
-    """Code and name are in the display text; of the switches only those that a form shows first say enough."""
+    """Excludes code and name, which are in the display text, and booleans that a form does not show first."""
     if attribute in (repository.code, repository.label):
         return False
     if attribute.kind is Kind.BOOL:

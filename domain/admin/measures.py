@@ -1,4 +1,4 @@
-"""Amounts with their currency, quantities with their unit, and discounts in per cent, as people read them."""
+"""Shows amounts with their currency, quantities with their unit, and discounts in per cent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HUNDRED = Decimal(100)
 
 
 def measure_path(repository: Repository[Any], attribute: Attribute) -> list[str]:
-    """Python names of the references that lead to an attribute's currency or unit."""
+    """Python names of the references on the path to an attribute's currency or unit."""
     path: list[str] = []
     for name in attribute.measure:
         reference = repository.references[name]
@@ -31,12 +31,12 @@ def measure_path(repository: Repository[Any], attribute: Attribute) -> list[str]
 
 
 def measure_text(repository: Repository[Any], attribute: Attribute, entity: Any) -> str:
-    """The code of the currency or unit of a value of an entity, or of a record of it; "" where there is none that the
-    user may see.
+    """The code of the currency or unit of a value of an entity or a record; "" if there is none or it is hidden from
+    the user.
     """
     for name in attribute.measure:
         reference = repository.references[name]
-        # A page hides the references of an entity when it loads it; a record has them all.
+        # Entities of pages have hidden references removed; records have all.
         if isinstance(entity, Record) and leads_to_hidden(entity, name):
             return ""
         entity = getattr(entity, reference.python_name, None)
@@ -48,18 +48,18 @@ def measure_text(repository: Repository[Any], attribute: Attribute, entity: Any)
 
 
 def is_percent(field: models.Field[Any, Any]) -> bool:
-    """Whether the field stores a fraction that people read as per cent: 0.1 is 10 %."""
+    """Whether the field stores a fraction that is shown as per cent: 0.1 is 10 %."""
     return isinstance(field, models.DecimalField) and field.name.endswith(_PERCENT)
 
 
 def plain(number: Decimal) -> Decimal:
-    """The number without zeros at the end, and without an exponent."""
+    """The number without trailing zeros and exponent."""
     short = number.normalize()
     return short if short.as_tuple().exponent <= 0 else short.quantize(Decimal(1))  # type: ignore[operator]
 
 
 class ValueColumn:
-    """A column, or a read-only field, of a value that needs more than its number to be read.
+    """A column or read-only field that shows a number with its measure or as per cent.
 
     attribute_name   the Python name
     """
@@ -72,14 +72,14 @@ class ValueColumn:
         self.admin_order_field = attribute.python_name
 
     def __eq__(self, other: object) -> bool:
-        """Django looks fields up in its lists of read-only ones."""
+        """Equal by attribute, since Django searches for fields in lists of read-only fields."""
         return isinstance(other, ValueColumn) and other.attribute is self.attribute
 
     def __hash__(self) -> int:
         return hash(self.attribute_name)
 
     def __call__(self, entity: Any) -> str:
-        """`1,610.35 EUR`, `2 pcs`, `10 %`, of an entity or a record; `-` for no value."""
+        """The text for an entity or a record: `1,610.35 EUR`, `2 pcs`, `10 %`; `-` for no value."""
         value: Decimal | None = getattr(entity, self.attribute_name)
         if value is None:
             return "-"
@@ -99,7 +99,7 @@ def measured_values(record: Record, prefix: str | None) -> dict[str, str]:
 
 
 def readable(repository: Repository[Any], name: str) -> str | ValueColumn:
-    """A name of a column or read-only field, or what shows its value better."""
+    """The column for a name: a ValueColumn if its value has a measure or is a percentage, else the name."""
     attribute = repository.by_python_name.get(name)
     if attribute is None or attribute.field is None or not (attribute.is_measured or is_percent(attribute.field)):
         return name
@@ -107,15 +107,15 @@ def readable(repository: Repository[Any], name: str) -> str | ValueColumn:
 
 
 def attribute_name(column: object) -> str:
-    """The name of the attribute that a column shows; that of another column as it is."""
+    """The name of the attribute that a column shows; for a column given by name, this name."""
     return str(getattr(column, "attribute_name", column))
 
 
 class NumberFormField(forms.DecimalField):
-    """A decimal, shown without zeros at the end."""
+    """A decimal, shown without trailing zeros."""
 
     def prepare_value(self, value: Any) -> Any:
-        """A stored 10.000 is shown as 10; what was typed stays."""
+        """Shows a stored 10.000 as 10; keeps typed text."""
         return plain(value) if isinstance(value, Decimal) else value
 
 
@@ -123,7 +123,7 @@ class PercentFormField(forms.DecimalField):
     """A stored fraction, entered and shown as per cent."""
 
     def prepare_value(self, value: Any) -> Any:
-        """A stored 0.1 is shown as 10; what was typed stays."""
+        """Shows a stored 0.1 as 10; keeps typed text."""
         return plain(value * _HUNDRED) if isinstance(value, Decimal) else value
 
     def to_python(self, value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Pages of one entity beside its form."""
+"""Pages of one entity besides its form."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from domain.admin.entity_pages import EntityAdmin
 
 
 def object_page(page: EntityAdmin, request: HttpRequest, obj: Any, template: str, **values: Any) -> HttpResponse:
-    """A page of an object, which no cache stores."""
+    """The response with a page of an object; not cacheable."""
     context = {
         **page.admin_site.each_context(request),
         "opts": page.opts,

@@ -1,12 +1,12 @@
 """Links and buttons above an object's page in the admin.
 
-A link leads to another page about the object, a button does something with it: it posts to an address of its own.
+A link opens another page about the object; a button posts to a URL that acts on it.
 
     @page_link(UserBusinessRule)
     def events_link(request: HttpRequest, rule: Any) -> PageLink | None:
         ...
 
-A function makes a link, or None where there is none for the object or its reader. Apps above the one that has the page
+The function returns a link, or None if the object has none or the user may not see it. Apps above the one with the page
 can add links, too.
 """
 
@@ -23,7 +23,7 @@ from django.http import HttpRequest
 
 @dataclass(frozen=True, slots=True)
 class PageLink:
-    """A link; icon is a name of Material Symbols."""
+    """A link; icon: name in Material Symbols."""
 
     title: str
     url: str
@@ -32,7 +32,7 @@ class PageLink:
 
 @dataclass(frozen=True, slots=True)
 class PageButton:
-    """A button: it posts the fields to the address, which redirects to the page."""
+    """A button that posts the fields to the URL, which redirects to the page."""
 
     title: str
     url: str

@@ -1,4 +1,4 @@
-"""Actions on one object, each a POST to `<id>/<action>/` beside the object's form."""
+"""Actions on one object, each a POST to `<id>/<action>/`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PostActions(PageAdmin):
     post_actions: tuple[str, ...] = ()
 
     def get_urls(self) -> list[URLPattern]:
-        """The actions, then Django's."""
+        """Adds the URLs of the actions."""
         own = [
             path(
                 f"<path:object_id>/{name}/",
@@ -43,7 +43,7 @@ class PostActions(PageAdmin):
         return reverse(f"admin:{self._url_name(name)}", args=[obj.pk])
 
     def has_post_permission(self, request: HttpRequest, obj: Any) -> bool:
-        """Whether the user may act on the object: by default, whether the user may change it."""
+        """Whether the user may run actions on the object; by default, whether the user may change it."""
         return self.has_change_permission(request, obj)
 
     def after_post(self, request: HttpRequest, obj: Any) -> str:

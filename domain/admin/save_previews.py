@@ -1,4 +1,4 @@
-"""What saving would do: pages that try a change in a dry run and show its report (spec 12, 12.1)."""
+"""Previews of saving: pages run a change as a dry run and show its report (spec 12, 12.1)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from foundation import dry_runs, errors
 from foundation.languages import active_language
 from identity.context import CallContext
 
-#: Name of the button that tries in place of saving.
+#: Name of the button that runs a dry run instead of saving.
 TRY = "_dry_run"
-#: The button beside Save, as the row of buttons shows it.
+#: The button next to Save, in the form that Unfold's row of buttons needs.
 TRY_BUTTON = SimpleNamespace(action_name=TRY, description=_("Preview"), icon="", attrs={})
 
 
@@ -34,7 +34,7 @@ class ShownChange:
 
 @dataclass(frozen=True, slots=True)
 class SavePreview:
-    """The report of a change that was tried; problems: messages of its refusal, if it was refused."""
+    """The report of the dry run of a change. problems: messages, if it was refused."""
 
     report: Report
     problems: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class SavePreview:
 
 
 def previewed(context: CallContext, work: Callable[[], object]) -> SavePreview:
-    """Do the work as a dry run; a refusal (PlatformError) is a part of what it tells."""
+    """Run the work as a dry run; the result includes a refusal (PlatformError)."""
     problems: tuple[str, ...] = ()
     with dry_runs.dry_run(write_transaction) as run:
         try:

@@ -1,4 +1,4 @@
-"""Saved views of lists: stored, found, opened as far as their reader may see what they show."""
+"""Saved views of lists. Opening a view leaves out columns and filters that the user may not see."""
 
 from __future__ import annotations
 
@@ -6,45 +6,43 @@ from typing import Any
 
 from django.contrib.admin.views.main import ORDER_VAR, SEARCH_VAR
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest, QueryDict
 from django.utils.translation import gettext
 
 from domain.admin.context import is_administrator
 from domain.admin.list_address import COLUMNS, SORT, VIEW, filters_of, sort_of_order, wanted_columns
-from domain.model.saved_views import NAME_CHARACTERS, QUERY_CHARACTERS, SavedView
+from domain.model.saved_settings import (
+    NAME_CHARACTERS,
+    QUERY_CHARACTERS,
+    SavedView,
+    setting_save,
+    settings_list,
+    usable_by,
+)
+from foundation import errors
 from foundation.guids import is_guid
-from identity.models import User
-
-#: Views that a user may save, of all lists; views of others that a list offers.
-MOST_OF_USER, _MOST_SHARED = 100, 100
-
-
-class ViewRefused(Exception):
-    """A view cannot be saved; the message is for the user."""
 
 
 def views_of(page: Any, request: HttpRequest) -> list[SavedView]:
-    """The user's views of the list, then those that others share, each by name."""
-    own = _of_list(page).filter(user_id=request.user.pk).order_by("name")
-    shared = _of_list(page).filter(is_shared=True).exclude(user_id=request.user.pk).order_by("name", "pk")
-    return [*own, *shared[:_MOST_SHARED]]
+    """The views of the list that the user may open."""
+    return settings_list(_of_list(page), request.user.pk)
 
 
 def find_view(page: Any, request: HttpRequest, view_id: str) -> SavedView | None:
-    """A view of the list that is the user's or shared."""
+    """The user's own or shared view of the list with this id, or None."""
     if not is_guid(view_id):
         return None
-    return _of_list(page).filter(Q(user_id=request.user.pk) | Q(is_shared=True), pk=view_id).first()
+    return _of_list(page).filter(usable_by(request.user.pk), pk=view_id).first()
 
 
 def default_view(page: Any, request: HttpRequest) -> SavedView | None:
-    """The view that the user's list is without a query string."""
+    """The user's default view, for a list without a query string."""
     return _of_list(page).filter(user_id=request.user.pk, is_default=True).first()
 
 
 def opened(page: Any, request: HttpRequest, view: SavedView) -> tuple[QueryDict, list[str]]:
-    """(the view's query for this user, names of columns and filters that it lacks, as the user may not see these)."""
+    """(the view's query for this user, names of columns and filters left out because the user may not see them)."""
     stored = QueryDict(view.query)
     known, wanted = page.known_columns(request), wanted_columns(stored)
     columns = [name for name in wanted if name in known] or page.standard_columns(request)
@@ -63,38 +61,31 @@ def opened(page: Any, request: HttpRequest, view: SavedView) -> tuple[QueryDict,
 def save_view(
     page: Any, request: HttpRequest, name: str, query: str, *, is_shared: bool, is_default: bool
 ) -> SavedView:
-    """Save the list with this query string as the user's view of this name, in place of an earlier one.
+    """Save the list with this query string as the user's view of this name; replaces an earlier one.
 
-    Raises ViewRefused.
+    Raises Refused.
     """
     name = " ".join(name.split())
     if not name:
-        raise ViewRefused(gettext("A view needs a name."))
+        raise _refused(gettext("A view needs a name."))
     stored = _stored(page, request, QueryDict(query))
     if len(name) > NAME_CHARACTERS or len(stored) > QUERY_CHARACTERS:
-        raise ViewRefused(gettext("The name, the filters or the search are too long for a view."))
-    of_user = SavedView.objects.filter(user_id=request.user.pk)
+        raise _refused(gettext("The name, the filters or the search are too long for a view."))
+    values = {"query": stored, "is_shared": is_shared, "is_default": False}
     with transaction.atomic():
-        # One save of a user at a time: two would both find room for the last one, or make two defaults.
-        User.objects.select_for_update().get(pk=request.user.pk)
-        if not _of_list(page).filter(user_id=request.user.pk, name=name).exists() and of_user.count() >= MOST_OF_USER:
-            raise ViewRefused(
-                gettext("You have %(count)s views, which is the most. Delete one that you no longer need.")
-                % {"count": MOST_OF_USER}
-            )
+        view = setting_save(SavedView, request.user.pk, values, repository=page.repository.name, name=name)
         if is_default:
             _of_list(page).filter(user_id=request.user.pk, is_default=True).update(is_default=False)
-        view, _ = SavedView.objects.update_or_create(
-            user_id=request.user.pk,
-            repository=page.repository.name,
-            name=name,
-            defaults={"query": stored, "is_shared": is_shared, "is_default": is_default},
-        )
+            SavedView.objects.filter(pk=view.pk).update(is_default=True)
     return view
 
 
+def _refused(reason: str) -> errors.Refused:
+    return errors.Refused(errors.VALIDATION_FAILED, reason)
+
+
 def delete_view(page: Any, request: HttpRequest, view_id: str) -> SavedView | None:
-    """Delete a view of the user; administrators also delete those that others share. None if there is none such."""
+    """Delete a view of the user; administrators may also delete shared ones of others. None if there is no such."""
     view = find_view(page, request, view_id)
     if view is None or not may_delete(request, view):
         return None
@@ -108,7 +99,7 @@ def may_delete(request: HttpRequest, view: SavedView) -> bool:
 
 
 def _stored(page: Any, request: HttpRequest, query: QueryDict) -> str:
-    """What a view stores of a list's query string: names of columns, those of the order, search and filters."""
+    """The part of a list's query string that a view stores: columns, order by names, search and filters."""
     known = page.known_columns(request)
     columns = [name for name in wanted_columns(query) if name in known]
     shown = columns or page.standard_columns(request)

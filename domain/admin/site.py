@@ -24,7 +24,7 @@ for _repository in repositories:
 
 
 def follow_model() -> None:
-    """Register the pages of the current custom entities, which have other models than before."""
+    """Register the pages of the current custom entities, whose models have been rebuilt."""
     current = {repository.model for repository in repositories}
     for model in [model for model in admin.site._registry if model._meta.app_label == APP]:
         if model not in current:

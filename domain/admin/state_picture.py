@@ -1,7 +1,7 @@
-"""The states of a type of documents and the allowed changes between them, as a picture (spec 03, 3.5).
+"""The picture of a document type's states and the allowed changes between them (spec 03, 3.5).
 
-States stand below each other in their usual order with their user statuses beside them. A change to the neighbour is an
-arrow between the two, any other one an arc on the left. templates/domain/document_type.html draws it as SVG.
+States are drawn from top to bottom in their usual order, with their user statuses on the right. A change to the next or
+previous state is an arrow between the two, any other an arc on the left. templates/domain/document_type.html draws SVG.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from django.utils.translation import gettext
 from domain.entities.document_states import FORWARD, exit_statuses, transition_allowed
 from foundation.enums import label
 
-#: In the picture's own units: the place of arcs, then the boxes of states, then those of user statuses.
+#: Widths in SVG user units: arcs, boxes of states, space, boxes of user statuses.
 _ARCS, _BOX, _SPACE, _STATUS = 150, 130, 24, 240
 _LINE, _GAP, _MARGIN, _STEP = 32, 30, 8, 34
-#: Where a text stands in its box.
+#: Vertical position of the text baseline in a box.
 _BASELINE = 20
-#: User statuses of a state that are drawn; the table below the picture has all.
+#: Maximum user statuses drawn per state; the table below the picture has all.
 _MOST_STATUSES = 8
 _LONGEST_NAME = 30
 
@@ -36,7 +36,7 @@ class UserStatus:
 
 @dataclass(frozen=True, slots=True)
 class ShownStatus:
-    """A user status in the picture. is_exit: its state is left from it, and not from every other."""
+    """A user status in the picture. is_exit: the state can only be left from such statuses (`exit_statuses`)."""
 
     text: str
     x: int
@@ -48,12 +48,12 @@ class ShownStatus:
 
 @dataclass(frozen=True, slots=True)
 class ShownState:
-    """A state: its place in the picture, and what the table below says of it.
+    """A state: its position in the picture, and the values for the table below it.
 
-    statuses         those that are drawn; more: how many are not
+    statuses         the drawn user statuses; more: number of others
     later, earlier   the labels of the states to which it may change
-    has_exits        only some of its user statuses lead on
-    is_for_planning  documents that are for planning only may have it
+    has_exits        the state can only be left from its exit statuses
+    is_for_planning  PlanningOnly documents may have the state
     """
 
     name: str
@@ -97,7 +97,7 @@ class StatePicture:
 
     @property
     def has_exits(self) -> bool:
-        """Whether any state has user statuses that do not lead on."""
+        """Whether any state can only be left from its exit statuses."""
         return any(state.has_exits for state in self.states)
 
 
@@ -156,7 +156,7 @@ def _is_later(before: str, after: str) -> bool:
 
 
 def _arrow(before: ShownState, after: ShownState) -> Arrow:
-    """Straight between neighbours, down on the left and up on the right; else an arc, the wider the longer."""
+    """A straight arrow between neighbours, down on the left and up on the right; else an arc, wider with distance."""
     distance = FORWARD.index(after.name) - FORWARD.index(before.name)
     title = gettext("%(before)s to %(after)s") % {"before": before.title, "after": after.title}
     if distance == 1:

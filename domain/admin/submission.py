@@ -1,7 +1,7 @@
 """A POST of an entity's page: the form and its rows are saved by one dataset and one commit.
 
-Django validates forms, then saves; rules and validations refuse at the commit. The commit is therefore the last step of
-the form's validation: a refusal becomes errors at its fields.
+Django validates forms, then saves them; rules and validations refuse at the commit. So the commit is the last step of
+the form's validation, and a refusal becomes errors at the fields.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ Fill = Callable[[Record, EntityForm, Iterable[str]], None]
 class Submission:
     """The forms of one request. The page sets `formsets` before the form is validated.
 
-    preview        what the record and its rows would show, by `prefix-name`, in place of saving them; None to save
-    is_dry_run     whether saving is only tried
-    save_preview   what it would do, once valid forms were tried
+    preview        to fill instead of saving: `prefix-name` → text of a measured value; None to save
+    is_dry_run     whether to run a dry run instead of saving
+    save_preview   the report of the dry run, once valid forms were run
     """
 
     preview: dict[str, str] | None = None
@@ -58,7 +58,7 @@ class Submission:
             return
         if self.is_dry_run:
             self.save_preview = previewed(admin_context(self.request), lambda: self.commit_forms(form))
-            form.add_error(None, gettext("This was a preview."))  # so that Django does not go on to save
+            form.add_error(None, gettext("This was a preview."))  # so that Django does not continue to save
             return
         try:
             with transaction.atomic():
@@ -80,23 +80,24 @@ class Submission:
         return [(each, record) for each, record in records if each.instance._state.adding]
 
     def _show(self, form: EntityForm, shown: dict[str, str]) -> None:
-        """Calculate without a commit: no rule on COMMIT runs, nothing is stored or sent. Refusals are left to Save."""
+        """Calculate without a commit: no rule on COMMIT runs, nothing is stored or sent. Ignores refusals."""
         with suppress(errors.PlatformError):
             dataset = admin_dataset(self.request)
             written = self._write(dataset, form)
-            dataset.foresee([record for _, record in written])
+            dataset.complete(written[0][1])
             for each, record in written:
                 shown |= measured_values(record, each.prefix)
         form.add_error(None, gettext("This was a preview."))  # so that Django does not go on to save
 
     def _write(self, dataset: Dataset, form: EntityForm) -> list[tuple[Any, Record]]:
-        """(form, record) of the entity and of its rows; those of rows that do not change are not among them."""
+        """Write the forms to the dataset. Returns (form, record) of the entity and of its changed rows."""
         if form.instance._state.adding:
-            if not form.has_changed() and not any(formset.has_changed() for formset in self.formsets):
+            changed = form.has_changed() or any(formset.has_changed() for formset in self.formsets)
+            if not changed and not form.lacks_values():
                 # Some entities, offers for instance, need no value; an unchanged form is a mistake.
                 raise errors.Refused(errors.VALIDATION_FAILED, gettext("nothing has been entered."))
             record = dataset.create(form.repository, by_client=True)
-            # Initial values of the form count as given; empty fields are left to defaults.
+            # Initial values of the form count as entered; defaults fill empty fields.
             names = [name for name, value in form.cleaned_data.items() if value not in (None, "", {})]
         else:
             record = dataset.open(form.repository, str(form.instance.pk), "update")
@@ -152,7 +153,7 @@ def form_value(attribute: Attribute, value: Any) -> Any:
 
 
 def commit(request: HttpRequest, dataset: Dataset) -> None:
-    """Commit, and show the warnings of rules as messages; those of a dry run are in its report."""
+    """Commit, and show the warnings of rules as messages, except in a dry run, whose report has them."""
     dataset.commit()
     run = dry_runs.current()
     for warning in dataset.warnings:

@@ -1,7 +1,7 @@
-"""The page of an entity's versions: who saved what, differences, and restoring (domain.dataset.commit.versions).
+"""The page of an entity's versions: list, differences, and restoring (domain.dataset.commit.versions).
 
-`<id>/versions/` is a page of every root repository whose changes of attributes the history keeps. A POST restores a
-version: it is an ordinary save with the rights of the person, asked for confirmation, and it makes a version itself.
+Every root repository whose changes of attributes the history keeps has the page `<id>/versions/`. A POST restores a
+version after a confirmation: an ordinary save with the user's rights, which makes a new version.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from domain.dataset.commit.tracking import tracking_of
 from domain.dataset.commit.versions import (
     Document,
     Members,
+    computed_members,
     documents_at,
     hidden_members,
     restore_version,
@@ -44,10 +45,10 @@ from foundation.models import AggregateRoot
 from identity.admin_bases import PageAdmin
 from identity.context import system_context
 
-#: Versions that the page lists.
+#: Maximum versions that the page lists.
 _LISTED = 100
 _CHANGESETS = "Systems.Core.ObjectChangesets"
-#: The server makes a diff of texts up to this number of lines; of longer ones only the browser does.
+#: Maximum lines of a text for which the server computes a diff; for longer ones only the browser does.
 _COMPARED_LINES = 4_000
 
 
@@ -62,12 +63,12 @@ def keeps_versions(repository: Repository[Any]) -> bool:
 
 
 class VersionPages(PageAdmin):
-    """The page of versions, for the repositories that may keep them: the setting is read with each request."""
+    """The page of versions, for repositories that may keep them; each request reads the tracking setting."""
 
     repository: Repository[Any]
 
     def get_urls(self) -> list[URLPattern]:
-        """The page of versions, then the others."""
+        """Adds the URL of the versions."""
         if not may_keep_versions(self.repository):
             return super().get_urls()
         allowed = require_http_methods(["GET", "HEAD", "POST"])(self.versions_view)
@@ -76,7 +77,7 @@ class VersionPages(PageAdmin):
         return [path("<path:object_id>/versions/", view, name=name), *super().get_urls()]
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
-        """The list, for administrators with a link to what the history keeps of the repository."""
+        """Adds, for administrators, a link to the repository's tracking setting."""
         if is_administrator(request) and may_keep_versions(self.repository) and not self.repository.abstract:
             extra_context = {"tracking_url": _tracking_url(self.repository), **(extra_context or {})}
         return super().changelist_view(request, extra_context)
@@ -91,7 +92,7 @@ class VersionPages(PageAdmin):
             raise PermissionDenied
         if request.method == "POST" and not self.has_change_permission(request, obj):
             raise PermissionDenied
-        # Of its own type, where the page is that of a base type.
+        # The repository of the entity's own type, since the page may be that of a base type.
         repository = own_repository(obj)
         if not keeps_versions(repository):
             raise Http404
@@ -129,14 +130,14 @@ class VersionPages(PageAdmin):
                 return self._restored(request, obj, wanted, document, hidden, newest=context["newest"])
             before, after = context["newest"], wanted
             context["restored"] = wanted
+            hidden = frozenset(hidden) | computed_members(repository)
         else:
             after = _number(request.GET.get("to")) or context["newest"]
             earlier = [number for number in numbers if number < after]
             before = _number(request.GET.get("from")) or max(earlier, default=max(after - 1, 0))
             if {after, before} - {*numbers, min(numbers, default=1) - 1}:
                 raise Http404
-        documents = _documents(repository, obj, sorted({before, after})) if numbers else {}
-        texts = [text_of(without_members(repository, documents.get(number, {}), hidden)) for number in (before, after)]
+        texts = _texts(repository, obj, [before, after], hidden) if numbers else ["", ""]
         context |= {
             "before": before,
             "after": after,
@@ -170,15 +171,17 @@ class VersionPages(PageAdmin):
                 record = dataset.open(own_repository(obj), str(obj.pk), "update")
                 restore_version(record, document, hidden=hidden)
                 if not dataset.changed():
-                    messages.info(request, gettext("It is as in version {0} already.").replace("{0}", str(number)))
+                    said = gettext("It is as in version {0} already.")
+                    messages.info(request, _outcome(said, obj, [number, newest], hidden))
                     return back
                 commit(request, dataset)
                 changed = gettext("as in version {0}").replace("{0}", str(number))
                 self.log_change(request, obj, [{"changed": {"fields": [changed]}}])
+            said = gettext("Version {0} is restored.")
+            messages.success(request, _outcome(said, obj, [number, newest + 1], hidden))
         except PlatformError as error:
             messages.error(request, error.message)
             return back
-        messages.success(request, gettext("Version {0} is restored.").replace("{0}", str(number)))
         return HttpResponseRedirect(reverse(f"{pages}_change", args=[obj.pk]))
 
 
@@ -194,15 +197,30 @@ def _tracking_url(repository: Repository[Any]) -> str:
 
 
 def _documents(repository: Repository[Any], obj: Any, numbers: list[int]) -> dict[int, Document]:
-    """Number → contents. Read with all rights: what the caller may not see is removed afterwards."""
+    """Number → contents, read with all rights; the caller's hidden members are removed afterwards."""
     record = Dataset(system_context()).load(repository, str(obj.pk))
     if record is None:
         raise Http404
     return documents_at(record, numbers)
 
 
+def _texts(repository: Repository[Any], obj: Any, numbers: list[int], hidden: Members) -> list[str]:
+    """The contents of the versions without hidden members, as text."""
+    documents = _documents(repository, obj, sorted(set(numbers)))
+    return [text_of(without_members(repository, documents[number], hidden)) for number in numbers]
+
+
+def _outcome(said: str, obj: Any, numbers: list[int], hidden: Members) -> str:
+    """What restoring did; [the restored version, the newest] may differ in what restoring does not set."""
+    restored, now = _texts(own_repository(obj), obj, numbers, hidden)
+    said = said.replace("{0}", str(numbers[0]))
+    if restored == now:
+        return said
+    return f"{said} {gettext('Restoring does not set the state and other computed values.')}"
+
+
 def text_of(document: Document, hidden: frozenset[str] = frozenset()) -> str:
-    """The document of a version (no business document) as text: one attribute a line, rows of collections indented."""
+    """A version's document (not a business document) as text: one attribute per line, rows of collections indented."""
     shown = {name: value for name, value in document.items() if name not in hidden}
     return "".join(f"{line}\n" for line in _lines(shown))
 
@@ -228,12 +246,12 @@ def _lines(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _marked(lines: Iterator[str]) -> Iterator[tuple[bool, str]]:
-    """Each line with whether it is the first one."""
+    """(whether it is the first one, line) of each line."""
     return ((index == 0, line) for index, line in enumerate(lines))
 
 
 def _difference(before: str, after: str) -> list[str] | None:
-    """The lines of a unified diff; None for texts that are too long."""
+    """The lines of a unified diff; None if a text is too long."""
     former, latter = before.splitlines(), after.splitlines()
     if max(len(former), len(latter)) > _COMPARED_LINES:
         return None

@@ -25,7 +25,7 @@ _Paths = dict[str, "_Paths"]
 
 
 def rows_of(request: HttpRequest, queryset: Q, operation: Operation = "read") -> Q:
-    """The rows of the queryset that the user may read, or that the row policies for a write allow.
+    """The condition for rows that the user may read, or that the row policies allow for a write operation.
 
     A model without a repository keeps all rows: only administrators have its pages.
     """
@@ -40,12 +40,12 @@ def rows_of(request: HttpRequest, queryset: Q, operation: Operation = "read") ->
 
 
 def restricts(request: HttpRequest, repository: Repository[Any]) -> bool:
-    """Whether some rows of the repository may be hidden from the user."""
+    """Whether row policies may hide rows of the repository from the user."""
     return Access(admin_context(request).permissions).restricts(repository)
 
 
 def text_paths(repository: Repository[Any], names: Iterable[str] = ()) -> list[str]:
-    """Lookups of the references that are read for the text (str) of an entity and for its values in `names`."""
+    """Lookups of the references needed for the text (str) of an entity and for its values in `names`."""
     paths = [repository.name_member]
     for name in names:
         attribute = repository.by_python_name.get(name)
@@ -59,7 +59,7 @@ def text_paths(repository: Repository[Any], names: Iterable[str] = ()) -> list[s
 
 
 def with_visible_references(request: HttpRequest, objects: Sequence[Any], names: Iterable[str] | None = None) -> Any:
-    """The loaded objects, of one model, as over the API: hidden references are null, hidden custom values are left out.
+    """The loaded objects (of one model) as over the API: sets hidden references to null, removes hidden custom values.
 
     names: the shown references and measured values, None for all. One query for each target that has hidden rows.
     Pages never save these objects, so the stored references stay.
@@ -77,7 +77,7 @@ def with_visible_references(request: HttpRequest, objects: Sequence[Any], names:
 
 
 def _hide_values(context: CallContext, repository: Repository[Any], objects: Sequence[Any]) -> None:
-    """Take out custom properties whose values are hidden entities."""
+    """Remove custom properties whose values are hidden entities."""
     rights = Access(context.permissions)
     loaded = [each for each in objects if each.__dict__.get("custom_property_values")]
     for known in definitions(repository.name).values() if loaded else ():

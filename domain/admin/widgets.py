@@ -1,4 +1,4 @@
-"""Form fields and widgets of the domain's own types."""
+"""Form fields and widgets for multilanguage texts, allowed values and pictures."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ class MultilanguageFormField(forms.MultiValueField):
 
 
 class DependentSelect(UnfoldAdminSelectWidget):  # type: ignore[misc]
-    """A select of allowed values, of which custom_values.js shows those that the value of another field allows.
+    """A select of allowed values, which custom_values.js filters by the value of the parent field.
 
     ids       value → id of the allowed value
-    parents   value → id of the parent's value under which it is allowed; others are always allowed
+    parents   value → id of the parent's value that allows it; other values are always allowed
     """
 
     def __init__(self, *, ids: Mapping[str, str], parents: Mapping[str, str], parent_field: str = "") -> None:
@@ -100,10 +100,10 @@ class PictureInput(forms.ClearableFileInput):
         super().__init__({"accept": "image/png,image/jpeg,image/gif,image/webp", "class": " ".join(INPUT_CLASSES)})
 
     def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
-        """The picture in the page itself: it has no address of its own."""
+        """Embeds the picture in the page as data, since it has no URL."""
         stored = value if isinstance(value, str) else ""
         kind = picture_type(_bytes(stored)) if stored else None
-        # The theme's script writes a chosen file's name into a text input three levels up; browsers show it already.
+        # The theme's script writes the file's name into a text input three levels up: hidden, as browsers show it.
         html = format_html(
             '<span><input type="text" hidden disabled><span><span>{}</span></span></span>',
             forms.FileInput.render(self, name, None, attrs, renderer),
@@ -124,7 +124,7 @@ class PictureField(forms.FileField):
         super().__init__(widget=PictureInput(), **kwargs)
 
     def clean(self, data: Any, initial: Any = None) -> Any:
-        """The base64 text of an uploaded picture, else what was stored. Raises ValidationError for another file."""
+        """The base64 text of an uploaded picture, else the stored text. Raises ValidationError for another file."""
         cleaned = super().clean(data, initial)
         if not hasattr(cleaned, "read"):
             return cleaned

@@ -1,8 +1,8 @@
-"""The query builder: what a person chooses of a set, as the address of a request and as the form to choose on.
+"""The query builder: a form to choose columns, filters and order of a set, and the request URL of the choice.
 
-The form's fields are set, columns, search, join, top, skip and count; path-N, was-N (the path before), operator-N and
-value-N of the condition N; by-N and direction-N of the order N; and `do` with what its buttons do: add-condition,
-add-order, remove-condition-N, remove-order-N.
+The form's fields are set, columns, search, join, top, skip and count; path-N, was-N (the previous path), operator-N and
+value-N of the condition N; by-N and direction-N of the order N; and `do` with the actions of the pressed buttons:
+add-condition, add-order, remove-condition-N, remove-order-N.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from domain.odata.metadata import model_json
 from domain.odata.metadata.discovery import Node, sets_shown
 from identity.context import CallContext
 
-#: Most conditions, and most orders; most columns that are offered at once.
+#: Maximum conditions, and maximum orders; maximum columns offered at once.
 MOST_ROWS, _MOST_COLUMNS = 50, 400
 _TEXT = ("contains", "startswith", "endswith", "eq", "ne", "isnull", "notnull")
 _NUMBER = ("eq", "ne", "gt", "ge", "lt", "le", "isnull", "notnull")
@@ -53,11 +53,11 @@ def operator_names() -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A member of the set, or of what one of its references leads to: `path` is Customer/Number then.
+    """A member of the set, or of the target of one of its references; then `path` is Customer/Number.
 
     type     the name of its type in the model; enum, state, reference, collection or custom
     detail   its type for people
-    target   the set that a reference or collection leads to
+    target   the set of a reference's or collection's entities
     members  of an enum
     """
 
@@ -69,12 +69,12 @@ class Column:
 
     @property
     def label(self) -> str:
-        """Its own name."""
+        """Its name without the reference."""
         return self.path.rpartition("/")[2]
 
     @property
     def reference(self) -> str:
-        """The reference that leads to it; "" for members of the set itself."""
+        """The reference in its path; "" for members of the set itself."""
         return self.path.rpartition("/")[0]
 
 
@@ -89,23 +89,23 @@ class Condition:
 
     @property
     def operators(self) -> list[tuple[str, str]]:
-        """(name, text) of those that fit the column."""
+        """(name, text) of the operators that fit the column."""
         names = operator_names()
         return [(name, names[name]) for name in _fitting(self.column)]
 
     @property
     def input_type(self) -> str:
-        """Of the field for the value."""
+        """The input type of the field for the value."""
         return _INPUTS.get(self.column.type, "text")
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The values to choose from; none: any may be written."""
+        """The values to choose from; none: any value may be entered."""
         return ("true", "false") if self.column.type == "Edm.Boolean" else self.column.members
 
     @property
     def needs_value(self) -> bool:
-        """Whether there is something to compare with."""
+        """Whether the operator compares with a value."""
         return self.operator not in ("isnull", "notnull")
 
 
@@ -120,7 +120,7 @@ class Order:
 
 @dataclass(slots=True)
 class Query:
-    """What is chosen."""
+    """The user's choices."""
 
     set_name: str
     columns: dict[str, Column]
@@ -148,12 +148,12 @@ class Query:
 
     @property
     def comparable(self) -> list[tuple[str, list[str]]]:
-        """(set or reference, paths) of what conditions may compare."""
+        """(set or reference, paths) of columns for conditions."""
         return self._paths(lambda column: column.type != "collection")
 
     @property
     def sortable(self) -> list[tuple[str, list[str]]]:
-        """(set or reference, paths) of what rows may be ordered by."""
+        """(set or reference, paths) of columns for the order."""
         return self._paths(lambda column: column.type not in ("collection", "reference"))
 
     def _paths(self, fits: Any) -> list[tuple[str, list[str]]]:
@@ -164,7 +164,7 @@ class Query:
 
     @property
     def address(self) -> str:
-        """The request's path and query, as people read it."""
+        """The request's path and query, not percent-encoded."""
         parts = [*self._columns_asked(), *self._rows_asked()]
         return self.set_name + (f"?{'&'.join(parts)}" if parts else "")
 
@@ -199,7 +199,7 @@ class Query:
 
 
 def query_of(form: QueryDict, context: CallContext | None) -> Query | None:
-    """What the form says, after what its buttons do; None without a known set. context None: of the standard model."""
+    """The choices in the form after its actions; None without a known set. context None: of the standard model."""
     found = repositories.for_set(form.get("set", "").strip())
     shown = {each.set_name: each for each in sets_shown(context)}
     if found is None or found[0].set_name not in shown:
@@ -228,7 +228,7 @@ def query_of(form: QueryDict, context: CallContext | None) -> Query | None:
 
 
 def _add(query: Query, actions: list[str], code: str) -> None:
-    """A condition begins with the code, an order with the first column."""
+    """Add a condition on the code, or an order by the first column."""
     properties = [path for _, paths in query.sortable for path in paths]
     for action in actions:
         if action == "add-condition" and len(query.conditions) < MOST_ROWS:
@@ -241,7 +241,7 @@ def _add(query: Query, actions: list[str], code: str) -> None:
 
 
 def _condition_of(form: QueryDict, number: int, column: Column) -> Condition:
-    """An operator that does not fit another column gives way to the first that does, without the old value."""
+    """The condition N of the form. After a change of column, drops the value and an operator that does not fit."""
     operator, values = form.get(f"operator-{number}", ""), form.getlist(f"value-{number}")
     if operator not in _fitting(column) or column.path != form.get(f"was-{number}", column.path):
         operator, values = (operator if operator in _fitting(column) else _fitting(column)[0]), []
@@ -260,7 +260,7 @@ def _digits(text: str) -> str:
 
 
 def _columns(nodes: dict[str, Node], set_name: str) -> Iterable[Column]:
-    """Members of the set, then those of what it refers to, one step away."""
+    """Members of the set, then those of the targets of its references."""
     own = list(_members(nodes[set_name], ""))
     yield from own
     for each in own:
@@ -288,7 +288,7 @@ def _fitting(column: Column) -> tuple[str, ...]:
 
 
 def _condition(condition: Condition) -> str:
-    """The text of a condition; "" without a value."""
+    """The condition as $filter text; "" without a value."""
     column, operator, values = condition.column, condition.operator, [each for each in condition.values if each]
     if not condition.needs_value:
         return f"{column.path} {'eq' if operator == 'isnull' else 'ne'} null"

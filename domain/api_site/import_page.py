@@ -1,17 +1,16 @@
-"""The import page's part of a spreadsheet: its mapping as a form, and what the first rows would do (spec 11, 11.2).
+"""The spreadsheet part of the import page: the mapping as a form, and a preview of the first rows (spec 11, 11.2).
 
-The page sends the file with the form after each change; the part is the form again. Fields of a form:
+The page sends the file with the form after each change; the response is the updated form. Fields of the form:
 
     file                 the spreadsheet; without it only saved mappings are shown
     mapping              the mapping as JSON (domain.odata.sheets.mapping), "" for none
-    model                of Import: which calculations a preview does
+    model                of Import: the model, which decides on the calculations of a preview
     sheet-0, set-0, include-0, header-0-3, column-0-3
                          the fields of a sheet and of a column, numbered in the order of the file
-    empty                what an empty cell does
+    empty                the effect of an empty cell
     saved, saved-name, saved-shared
                          the chosen mapping's id, and name and kind of the one to save
-    do                   what has been changed or pressed: the name of such a field; leave-0-3, save, delete. More than
-                         one is done in their order.
+    do                   the actions, run in order: the name of a changed field, leave-0-3, save or delete
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from rest_framework.request import Request
 
 from domain.api_site.texts import page_texts
 from domain.model.registry import repositories
-from domain.model.saved_mappings import NAME_CHARACTERS, SavedMapping
+from domain.model.saved_settings import NAME_CHARACTERS, SavedMapping, setting_delete, settings_list
 from domain.odata.http.views import FileParser, http_response, lower_headers, service_root
 from domain.odata.invoke.import_operation import PREVIEWED, kind_of
 from domain.odata.message.form_data import read_form
@@ -41,7 +40,7 @@ from domain.odata.message.message import ODataResponse, ReceivedRequest
 from domain.odata.service import handler
 from domain.odata.sheets.exporting import importable
 from domain.odata.sheets.mapping import COPY
-from domain.odata.sheets.saved import saved_mapping_delete, saved_mapping_save, saved_mappings_list
+from domain.odata.sheets.saved import saved_mapping_save
 from domain.odata.sheets.source import KINDS
 from foundation import errors
 from foundation.browser_pages import BrowserPage
@@ -56,13 +55,13 @@ _MOST_COLUMNS_SHOWN = 50
 
 
 class ImportPart(PlatformView, BrowserPage):
-    """The form again. Saves, uses and deletes mappings of the token's user on the way."""
+    """The updated form. Also saves, loads and deletes mappings of the token's user."""
 
     http_method_names = ["post"]
     parser_classes = (FileParser,)
 
     def post(self, request: Request) -> HttpResponse:
-        """Raises BadRequest for a form that cannot be read, and what saved mappings raise."""
+        """Raises BadRequest for an invalid form, and the errors of saved mappings."""
         context = context_of(request)
         require_scope_of(context.scopes, "update")
         with cast(BinaryIO, request.data) as body:
@@ -108,7 +107,7 @@ def _previewed(
 
 
 def _edited(form: QueryDict, values: dict[str, Any]) -> dict[str, Any]:
-    """The mapping after what has been changed in its fields."""
+    """The mapping with the changes of the form's fields."""
     text = form.get("mapping") or "{}"
     try:
         mapping = orjson.loads(text)
@@ -142,26 +141,26 @@ def _edited(form: QueryDict, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _part(mapping: dict[str, Any], sheet: str) -> dict[str, Any]:
-    """The part of the mapping that is about a sheet; that of a CSV file, which has no name, is the mapping itself."""
+    """The part of the mapping for a sheet; for a CSV file, whose sheet has no name, the mapping itself."""
     return _member(_member(mapping, "sheets"), sheet) if sheet else mapping
 
 
 def _member(mapping: dict[str, Any], name: str) -> dict[str, Any]:
-    """The object of that name, made where there is none."""
+    """The member object with this name, created if it is missing."""
     if not isinstance(mapping.get(name), dict):
         mapping[name] = {}
     return cast(dict[str, Any], mapping[name])
 
 
 def _name_after_file(mapping: dict[str, Any], file: str) -> None:
-    """Without a repository in the mapping, a CSV file is of the set that it is named after, if there is one."""
+    """Set the mapping's repository to the set that a CSV file is named after, unless the mapping has one."""
     found = repositories.for_set(COPY.sub("", PurePath(file).stem))
     if "repository" not in mapping and found is not None:
         mapping["repository"] = found[0].set_name
 
 
 def _saved(form: QueryDict, user: User, mapping: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
-    """The mapping after what was done with saved ones, which are put into `values`."""
+    """The mapping after saving, deleting or loading a saved one. Adds the saved mappings to `values`."""
     chosen = form.get("saved", "")
     for action in form.getlist("do"):
         if action == "save":
@@ -169,9 +168,9 @@ def _saved(form: QueryDict, user: User, mapping: dict[str, Any], values: dict[st
             kept = saved_mapping_save(user=user, name=name, mapping=mapping, is_shared=is_shared)
             chosen, values["told"] = str(kept.id), gettext("Saved.")
         elif action == "delete":
-            saved_mapping_delete(user=user, mapping_id=_guid(chosen))
+            setting_delete(SavedMapping, user.pk, _guid(chosen))
             chosen, values["told"] = "", gettext("Deleted.")
-    known = saved_mappings_list(user)
+    known = settings_list(SavedMapping.objects.select_related("user"), user.pk)
     now = next((each for each in known if str(each.id) == chosen), None)
     values |= {
         "saved": [(each, _title(each, user)) for each in known],
@@ -199,7 +198,7 @@ def _guid(text: str) -> UUID:
 
 @dataclass(frozen=True, slots=True)
 class ColumnField:
-    """A column with its field. value: an attribute's name or path; problem: why it sets nothing, "" if it does."""
+    """A column with its field. value: an attribute's name or path; problem: why it is not imported, "" if it is."""
 
     header: str
     value: str
@@ -260,7 +259,7 @@ def _fields(context: CallContext, sheet: dict[str, Any], mapping: dict[str, Any]
 
 
 def _table(answers: list[dict[str, Any]]) -> dict[str, Any]:
-    """What each of the first rows would do: `headers`, and `lines` of (row, state, whether refused, message, cells)."""
+    """The preview of the first rows: `headers`, and `lines` of (row, state, whether refused, message, cells)."""
     texts, headers = page_texts(), list[str]()
     states = {name: texts[f"result{name}"] for name in ("Added", "Modified", "Deleted", "Unchanged", "Fail")}
     for answer in answers:

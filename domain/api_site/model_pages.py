@@ -1,6 +1,6 @@
-"""Parts of pages that show the model: sets or what a search finds, a set with all that belongs to it, the builder.
+"""Parts of pages that show the model: list of sets, search results, details of a set, the query builder.
 
-Without a token they show the standard model, with one what the caller may read, custom properties included.
+Without a token they show the standard model; with one the model that the caller may read, with custom properties.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from identity.context import CallContext
 from identity.rest import context_of, has_credential
 from identity.rest_views import PlatformView
 
-#: Of a number in a chart.
+#: Maximum digits of a number in a chart.
 _MOST_DIGITS = 30
 _MOST_HITS, _LONGEST_SEARCH, _LONGEST_NAME = 80, 200, 200
 
@@ -48,7 +48,7 @@ class AskedSerializer(serializers.Serializer[None]):
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """What a search finds: a set, or a member of it."""
+    """A search result: a set, or a member of it."""
 
     label: str
     detail: str
@@ -62,7 +62,7 @@ class ModelPart(PlatformView, BrowserPage):
     permission_classes = ()
 
     def get_authenticators(self) -> list[BaseAuthentication]:
-        """None without a token: the standard model is everybody's."""
+        """No authenticators without a token: the standard model is public."""
         return super().get_authenticators() if has_credential(self.request) else []
 
     def get(self, request: Request) -> HttpResponse:
@@ -77,7 +77,7 @@ class ModelPart(PlatformView, BrowserPage):
 
 
 class SetsPart(ModelPart):
-    """Sets by namespace, with that of `name` open; or what the words of `q` find."""
+    """Sets by namespace, with that of `name` open; or the search results of the words in `q`."""
 
     def part(self, request: HttpRequest, context: CallContext | None, q: str, name: str) -> HttpResponse:
         words = q.lower().split()
@@ -129,12 +129,12 @@ class SetPart(ModelPart):
 
 
 class BuilderPart(ModelPart):
-    """The form of the query builder after what its fields and buttons say, with the address that it stands for."""
+    """The form of the query builder after its actions, with the request URL of the choices."""
 
     http_method_names = ["post"]
 
     def post(self, request: Request) -> HttpResponse:
-        """The form again."""
+        """The updated form."""
         form = QueryDict("", mutable=True)
         form.update(request.data)
         query = query_of(form, _model_of(request))
@@ -143,12 +143,12 @@ class BuilderPart(ModelPart):
 
 
 class ChartPart(ModelPart):
-    """The chart of rows that the page has: fields `rows` and `chart`, both JSON."""
+    """The chart of rows that the page sends: fields `rows` and `chart`, both JSON."""
 
     http_method_names = ["post"]
 
     def post(self, request: Request) -> HttpResponse:
-        """The chart, with its figures as a table. Raises BadRequest for what is no chart of a list of rows."""
+        """The chart, with its figures as a table. Raises BadRequest for invalid rows or an invalid chart."""
         wanted = ChartSerializer(data=_json(request, "chart"))
         wanted.is_valid(raise_exception=True)
         rows = _json(request, "rows")
@@ -171,7 +171,7 @@ def _json(request: Request, name: str) -> Any:
 
 
 def _number(text: str) -> Decimal:
-    """A number of JSON. Raises ValueError for one whose digits would fill the page."""
+    """A number of JSON. Raises ValueError for more than _MOST_DIGITS digits."""
     result = Decimal(text)
     if result and abs(result.adjusted()) > _MOST_DIGITS:
         raise ValueError(text[:_MOST_DIGITS])
@@ -179,19 +179,19 @@ def _number(text: str) -> Decimal:
 
 
 def _model_of(request: Request) -> CallContext | None:
-    """The caller, whose model is shown; None without a token."""
+    """The caller whose model is shown; None without a token."""
     return context_of(request) if request.auth is not None else None
 
 
 def _among(drawn: Diagram, names: Iterable[str]) -> Diagram:
-    """Without the neighbours that the shown model lacks."""
+    """The diagram without neighbours that the shown model lacks."""
     known = set(names)
     boxes = tuple(box for box in drawn.boxes if box.neighbour.set_name in known)
     return replace(drawn, boxes=boxes, others=tuple(each for each in drawn.others if each.set_name in known))
 
 
 def _attribute(node: Node) -> Node:
-    """With the limits in words, and the type without its namespace."""
+    """The attribute with its limits in words, and its type without the namespace."""
     limits = []
     if "maxLength" in node:
         limits.append(gettext("up to {most} characters").format(most=node["maxLength"]))
@@ -208,7 +208,7 @@ def _operation(node: Node) -> Node:
 
 
 def _event(event: EventType) -> tuple[str, str, str, str]:
-    """Name, layer, description and that of the parameter."""
+    """Name, layer, description, and description of the parameter."""
     parameter = gettext(event.parameter.description) if event.parameter is not None else ""
     return event.name, event.layer, gettext(event.description), parameter
 
@@ -245,12 +245,12 @@ def _hits(node: Node) -> Iterator[Hit]:
 
 
 def _fits(hit: Hit, words: list[str]) -> bool:
-    """Each word is in the label or the set's name, one of them in the label."""
+    """Whether each word is in the label or the set's name, and at least one in the label."""
     label, set_name = hit.label.lower(), hit.set_name.lower()
     return all(word in label or word in set_name for word in words) and any(word in label for word in words)
 
 
 def _rank(hit: Hit, word: str) -> tuple[int, bool]:
-    """Exact names first, then those that begin so; a set before a member."""
+    """Sort key: exact names first, then prefixes; a set before a member."""
     label = hit.label.lower()
     return (0 if label == word else 1 if label.startswith(word) else 2, bool(hit.member))

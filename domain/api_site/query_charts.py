@@ -1,4 +1,4 @@
-"""Charts of the rows of a response, as a saved query chooses them.
+"""Charts of the rows of a response, as configured in a saved query.
 
 For the query tool's Chart tab (domain/static/domain/site_chart.js) and for tiles of the home page.
 """
@@ -14,7 +14,7 @@ from django.utils.translation import gettext
 from foundation.charts import Chart, Colour, Kind, Series
 
 KINDS: tuple[Kind, ...] = ("bar", "line", "pie")
-#: Beyond these a chart cannot be read; the series with the largest figures stay.
+#: Maximum categories and series of a readable chart; the series with the largest figures are kept.
 MOST_CATEGORIES, MOST_SERIES = 200, 5
 _EMPTY = "–"
 
@@ -22,10 +22,10 @@ Row = Mapping[str, Any]
 
 
 class ChartChoice(TypedDict):
-    """What to draw of rows.
+    """The columns of a chart.
 
     label   the column of the categories
-    split   the column that makes a series of each of its values; "" without one
+    split   the column whose values become series; "" for none
     values  the columns with the figures
     """
 
@@ -38,7 +38,7 @@ class ChartChoice(TypedDict):
 def chart_of_rows(rows: Sequence[Row], choice: ChartChoice, language: str) -> Chart:
     """The chart of the rows. Figures of the same category and series are added up.
 
-    Amounts of several currencies are series of their own. Raises LookupError for a column that no row has.
+    Each currency of amounts becomes a separate series. Raises LookupError for a column that no row has.
     """
     label, split, values = choice["label"], choice["split"], choice["values"]
     for name in (label, *values, *([split] if split else [])):
@@ -72,7 +72,7 @@ def chart_of_rows(rows: Sequence[Row], choice: ChartChoice, language: str) -> Ch
 
 
 def chart_title(choice: ChartChoice) -> str:
-    """What the chart shows, in words."""
+    """The title of the chart."""
     by = [name for name in (choice["label"], choice["split"]) if name]
     return gettext("{values} by {labels}").format(values=", ".join(choice["values"]), labels=", ".join(by))
 
@@ -85,12 +85,12 @@ def cell_number(value: object) -> Decimal | None:
 
 
 def has_fraction(number: Decimal) -> bool:
-    """Whether the number is no whole one; of any size, unlike a division, which refuses more digits than 28."""
+    """Whether the number has a fraction. Works for any size, unlike a division, which fails beyond 28 digits."""
     return number != number.to_integral_value()
 
 
 def cell_text(value: object, language: str) -> str:
-    """A cell for people: the display text of an entity, an amount with its currency, a text in the language."""
+    """The text of a cell: the display text of an entity, an amount with its currency, a text in the language."""
     match value:
         case None:
             return ""

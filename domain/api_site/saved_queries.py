@@ -1,11 +1,11 @@
-"""Saved queries of the query tool: each user's own, and those that others share; some are tiles of the home page."""
+"""Saved queries of the query tool: a user's own and shared ones; a user may put them on the home page as tiles."""
 
 from __future__ import annotations
 
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from django.utils.translation import gettext
 from rest_framework import serializers
 from rest_framework.authentication import SessionAuthentication
@@ -13,36 +13,44 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from domain.api_site.query_charts import KINDS, MOST_SERIES, ChartChoice
-from domain.model.saved_queries import COLUMN_CHARACTERS, NAME_CHARACTERS, PATH_CHARACTERS, SavedQuery
+from domain.model.saved_settings import (
+    COLUMN_CHARACTERS,
+    NAME_CHARACTERS,
+    PATH_CHARACTERS,
+    SavedQuery,
+    setting_delete,
+    setting_save,
+    settings_list,
+    usable_by,
+)
 from foundation import errors
 from foundation.browser_pages import BrowserPage
 from identity.models import User
 from identity.page_tokens import page_user
 from identity.rest_views import PlatformView
 
-MOST_OF_USER, MOST_SHARED, MOST_TILES = 100, 200, 6
+MOST_TILES = 6
 
 
 def saved_queries_list(user: User) -> list[SavedQuery]:
-    """The user's own queries and at most MOST_SHARED that others share, each part by name, with `on_home`."""
+    """The queries that the user may use, with `on_home`."""
     tiles = SavedQuery.on_home_of.through.objects.filter(savedquery_id=OuterRef("pk"), user_id=user.pk)
-    known = SavedQuery.objects.select_related("user").annotate(on_home=Exists(tiles)).order_by("name", "id")
-    return [*known.filter(user=user), *known.filter(is_shared=True).exclude(user=user)[:MOST_SHARED]]
+    return settings_list(SavedQuery.objects.select_related("user").annotate(on_home=Exists(tiles)), user.pk)
 
 
 def home_queries(user_id: object) -> QuerySet[SavedQuery]:
-    """The queries that the user has on the home page: own ones, and others' while they are shared."""
-    return _readable(user_id).filter(on_home_of=user_id).order_by("name", "id")
+    """The queries on the user's home page: own ones, and those of others while they are shared."""
+    return SavedQuery.objects.filter(usable_by(user_id), on_home_of=user_id).order_by("name", "id")
 
 
 def saved_query_pin(*, user: User, query_id: UUID, on_home: bool) -> None:
-    """Put a query on the user's home page, or take it away.
+    """Add a query to the user's home page, or remove it.
 
     Raises NotFound for another's query that is not shared, Refused for more than MOST_TILES.
     """
     with transaction.atomic():
         User.objects.select_for_update().get(pk=user.pk)
-        query = _readable(user.pk).filter(pk=query_id).first()
+        query = SavedQuery.objects.filter(usable_by(user.pk), pk=query_id).first()
         if query is None:
             raise errors.NotFound(errors.RESOURCE_NOT_FOUND, str(query_id))
         if not on_home:
@@ -52,31 +60,6 @@ def saved_query_pin(*, user: User, query_id: UUID, on_home: bool) -> None:
             reason = gettext("The home page has %(count)d queries; take one away first.") % {"count": MOST_TILES}
             raise errors.Refused(errors.VALIDATION_FAILED, reason)
         query.on_home_of.add(user)
-
-
-def _readable(user_id: object) -> QuerySet[SavedQuery]:
-    return SavedQuery.objects.filter(Q(user=user_id) | Q(is_shared=True))
-
-
-def saved_query_save(
-    *, user: User, name: str, path: str, is_shared: bool, chart: ChartChoice | None = None
-) -> SavedQuery:
-    """Save a query, or replace the user's query of that name. Raises Refused for more than MOST_OF_USER."""
-    with transaction.atomic():
-        # One save of a user at a time: two would both find room for the last one.
-        User.objects.select_for_update().get(pk=user.pk)
-        own = SavedQuery.objects.filter(user=user)
-        if not own.filter(name=name).exists() and own.count() >= MOST_OF_USER:
-            reason = gettext("You have %(count)d saved queries; delete one first.") % {"count": MOST_OF_USER}
-            raise errors.Refused(errors.VALIDATION_FAILED, reason)
-        values = {"path": path, "is_shared": is_shared, "chart": chart}
-        return SavedQuery.objects.update_or_create(user=user, name=name, defaults=values)[0]
-
-
-def saved_query_delete(*, user: User, query_id: UUID) -> None:
-    """Delete a query of the user. Raises NotFound, for queries of others, too."""
-    if not SavedQuery.objects.filter(user=user, pk=query_id).delete()[0]:
-        raise errors.NotFound(errors.RESOURCE_NOT_FOUND, str(query_id))
 
 
 class ChartSerializer(serializers.Serializer[ChartChoice]):
@@ -115,7 +98,7 @@ class SavedQueriesView(PlatformView, BrowserPage):
     permission_classes = ()
 
     def get(self, request: Request) -> Response:
-        """The user's own queries and those that others share."""
+        """The user's own queries and shared ones of others."""
         return Response([SavedQuerySerializer(each).data for each in saved_queries_list(page_user(request._request))])
 
     def post(self, request: Request) -> Response:
@@ -123,7 +106,9 @@ class SavedQueriesView(PlatformView, BrowserPage):
         user = page_user(request._request)
         wanted = SavedQuerySerializer(data=request.data)
         wanted.is_valid(raise_exception=True)
-        return Response(SavedQuerySerializer(saved_query_save(user=user, **wanted.validated_data)).data)
+        values = dict(wanted.validated_data)
+        saved = setting_save(SavedQuery, user.pk, values, name=values.pop("name"))
+        return Response(SavedQuerySerializer(saved).data)
 
 
 class SavedQueryView(PlatformView, BrowserPage):
@@ -133,7 +118,7 @@ class SavedQueryView(PlatformView, BrowserPage):
     permission_classes = ()
 
     def patch(self, request: Request, query_id: UUID) -> Response:
-        """Put the query on the user's home page, or take it away."""
+        """Add the query to the user's home page, or remove it."""
         user = page_user(request._request)
         wanted = PinSerializer(data=request.data)
         wanted.is_valid(raise_exception=True)
@@ -142,5 +127,5 @@ class SavedQueryView(PlatformView, BrowserPage):
 
     def delete(self, request: Request, query_id: UUID) -> Response:
         """Delete the query."""
-        saved_query_delete(user=page_user(request._request), query_id=query_id)
+        setting_delete(SavedQuery, page_user(request._request).pk, query_id)
         return Response(status=204)

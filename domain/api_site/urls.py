@@ -13,7 +13,7 @@ from foundation.browser_pages import BrowserPage
 
 
 class MovedPage(RedirectView, BrowserPage):
-    """A page at its address on the reference platform. The query stays: links such as ?GET+~/Crm_Sales_Customers."""
+    """Redirects a page's URL of the reference platform; keeps the query: ?GET+~/Crm_Sales_Customers."""
 
     query_string = True
     http_method_names = ["get", "head", "options"]

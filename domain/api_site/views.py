@@ -29,7 +29,7 @@ SITE = PageApplication("DomainApiSite", "Domain API site", ("read", "update", "e
 
 
 class Page(BrowserPage):
-    """A template of domain/api_site, with shared values and those of `values`."""
+    """A page rendered from a template of domain/api_site, with shared context and that of `values`."""
 
     http_method_names = ["get", "head"]
     template = ""
@@ -46,12 +46,12 @@ class Page(BrowserPage):
         return render(request, f"domain/api_site/{self.template}.html", context)
 
     def values(self) -> dict[str, Any]:
-        """The template's own values."""
+        """The template's additional context."""
         return {}
 
 
 class ExplorerPage(Page):
-    """The operations of each namespace by its OpenAPI document, to read and to try out (spec 02, 2.1)."""
+    """The API explorer: documents and runs the operations of each namespace's OpenAPI document (spec 02, 2.1)."""
 
     template = "explorer"
 
@@ -60,7 +60,7 @@ class ExplorerPage(Page):
 
 
 class BuilderPage(Page):
-    """The query builder, whose form is a part of the page (domain.api_site.model_pages)."""
+    """The query builder; domain.api_site.model_pages renders its form."""
 
     template = "builder"
 
@@ -69,7 +69,7 @@ class BuilderPage(Page):
 
 
 class ImportPage(Page):
-    """The import page; what it shows of a spreadsheet is a part of it (domain.api_site.import_page)."""
+    """The import page; domain.api_site.import_page renders its part for a spreadsheet."""
 
     template = "import"
 
@@ -86,7 +86,7 @@ class PageTokenSerializer(serializers.Serializer[PageToken]):
 
 
 class SessionView(PlatformView, BrowserPage):
-    """The token of the pages' scripts, for the browser's cookie. Both methods require the CSRF header."""
+    """The token of the pages' scripts, issued to the browser session. Both methods require the CSRF header."""
 
     authentication_classes = (SessionAuthentication,)
     permission_classes = ()
@@ -115,17 +115,17 @@ def _script_data(request: HttpRequest) -> dict[str, Any]:
         "openapi": reverse("openapi"),
         "queries": reverse("api-queries"),
         "sheets": reverse("api-import-sheets"),
-        # Of export files: the name of a set and the kind of file follow (domain.odata.http.export_views).
+        # Prefix of export URLs; scripts append set name and file type (domain.odata.http.export_views).
         "exports": reverse("export", args=["SET", "csv"]).removesuffix("SET.csv"),
         "query": reverse("api-query"),
         "model": reverse("api-model"),
-        # The page with tiles of saved queries, for those who may enter it.
+        # The home page with tiles of saved queries, for users of the admin.
         "home": reverse("admin:index") if isinstance(user, User) and may_enter_admin(user) else "",
         "sets": reverse("api-sets"),
         "set": reverse("api-set"),
         "chart": reverse("api-chart"),
         "builder": reverse("api-builder-form"),
-        # Of the request inspector, for administrators; a request id follows.
+        # Prefix of request inspector URLs, for administrators; scripts append a request id.
         "requests": f"{reverse('admin:platform_site_recordedrequest_changelist')}?q=" if is_admin else "",
         "login": user.login if isinstance(user, User) else "",
         "language": translation.get_language(),

@@ -1,8 +1,8 @@
-"""Whether a statement may go to the driver without Django's cursor.
+"""Check whether a statement may go to the driver without Django's cursor.
 
 Django's cursor for SQLite translates placeholders by a regular expression, and has four layers of Python: for a
-statement that reads one row this takes longer than the database. That for PostgreSQL writes parameters into the text,
-so that the server parses and plans each statement anew.
+statement that reads one row this takes longer than the database. The cursor for PostgreSQL writes parameters into the
+text, so that the server parses and plans each statement anew.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ Row = tuple[Any, ...]
 
 
 def prepare_bypass(connection: BaseDatabaseWrapper) -> bool:
-    """Prepare to run a statement without Django's cursor; returns False if execute wrappers do more than count.
+    """Prepare to run a statement without Django's cursor; False if that is not allowed.
 
-    Wrappers that only count statements (`only_counts`) are notified. A closed connection is opened by Django.
+    It is not allowed while Django logs queries, or if an execute wrapper does more than count (`only_counts`). Counting
+    wrappers count the statement. Opens a closed connection.
     """
     if connection.queries_logged:
         return False

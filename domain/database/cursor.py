@@ -1,6 +1,6 @@
 """Executes constant SQL statements with %s placeholders, without Django's cursor where that is possible.
 
-Errors are Django's all the same. Execute wrappers and the log of queries get statements by Django's cursor.
+Errors are Django's in either case. With execute wrappers or the log of queries, statements use Django's cursor.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def fetch(text: str, parameters: Sequence[Any]) -> list[Row]:
 
 
 def change(text: str, parameters: Sequence[Any]) -> int:
-    """Execute a statement without result rows; the number of rows that it changed. Raises as `fetch`."""
+    """Execute a statement without result rows and return the number of changed rows. Raises as `fetch`."""
     connection = connections["default"]
     if prepare_bypass(connection):
         if connection.vendor == "sqlite":
@@ -43,7 +43,7 @@ def change(text: str, parameters: Sequence[Any]) -> int:
 def change_many(text: str, rows: Sequence[Sequence[Any]], *, connection: BaseDatabaseWrapper | None = None) -> None:
     """Execute a statement without result rows for each set of parameters. Raises as `fetch`.
 
-    connection: the main database's, if the caller has it; a look-up takes a tenth of a short statement's time.
+    connection: the default connection, if the caller has it; the look-up takes a tenth of a short statement's time.
     """
     if connection is None:
         connection = connections["default"]

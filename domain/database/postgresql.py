@@ -1,9 +1,9 @@
-"""Statements to PostgreSQL without Django's cursor, which interpolates parameters and parses datetimes in Python.
+"""Sends statements to PostgreSQL without Django's cursor, which interpolates parameters and parses datetimes in Python.
 
-Statements are sent with separate parameters. The caller of a read says after how many uses it is prepared; a statement
-of the dataset is prepared from its third use on, one with many sets of parameters at once. Nothing is prepared behind a
-pooler that gives each transaction another session. PostgreSQL keeps prepared statements and, where that costs no more,
-one plan for all parameters.
+Parameters are sent separately from the text. The caller of a read says after how many uses its statement is prepared; a
+statement of the dataset is prepared at its third use, one with many sets of parameters at its first. No statement is
+prepared behind a transaction pooler. PostgreSQL keeps prepared statements and, where that costs no more, one plan for
+all parameters.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from domain.database.prepared_statements import Statements, Values, error_of
 def fetch(
     connection: BaseDatabaseWrapper, text: str, parameters: Sequence[Any], *, prepared_after: int | None
 ) -> list[Row]:
-    """Every row of a statement with %s placeholders, which is prepared after so many uses; None: never.
+    """Every row of a statement with %s placeholders. Raises Django's database errors.
 
-    Raises Django's database errors.
+    prepared_after: number of uses before the statement is prepared; None: never
     """
     driver = _driver_of(connection)
     try:
         result = driver.statements.execute(text, parameters, driver.typed, prepared_after=prepared_after)
         return driver.typed.load(result)
     except (psycopg.errors.FeatureNotSupported, psycopg.errors.InvalidSqlStatementName):
-        # A migration has changed the type of a column under a prepared statement, or a pooler has dropped that. A
-        # transaction is repeated whole.
+        # A migration has changed a column's type, or a pooler has dropped the prepared statement. Inside a transaction
+        # only the whole transaction can be retried.
         if not connection.in_atomic_block:
             return fetch(connection, text, parameters, prepared_after=None)
         with connection.wrap_database_errors:
@@ -50,9 +50,9 @@ def fetch(
 
 
 def fetch_first(connection: BaseDatabaseWrapper, text: str) -> list[Row]:
-    """Every row of a statement without parameters, sent together with BEGIN if possible.
+    """Every row of a statement without parameters, sent in one message with BEGIN if possible.
 
-    The driver alone would wait for two responses. Raises Django's database errors.
+    The driver would use two round trips. Raises Django's database errors.
     """
     raw: psycopg.Connection[Row] = connection.connection
     plain = raw.isolation_level is None and raw.read_only is None and raw.deferrable is None
@@ -83,13 +83,13 @@ def _send(connection: BaseDatabaseWrapper, text: str, expected: ExecStatus) -> P
 
 
 def fetch_untyped(connection: BaseDatabaseWrapper, text: str, parameters: Sequence[Any]) -> list[Row]:
-    """As `fetch`, for statements of the dataset: the server finds each parameter's type by its place."""
+    """As `fetch`, for statements of the dataset: the server infers each parameter's type from its place."""
     driver = _driver_of(connection)
     return driver.untyped.load(_run(connection, driver, text, parameters))
 
 
 def change(connection: BaseDatabaseWrapper, text: str, parameters: Sequence[Any]) -> int:
-    """Execute a statement with %s placeholders; the number of rows that it changed."""
+    """Execute a statement with %s placeholders and return the number of changed rows."""
     return _run(connection, _driver_of(connection), text, parameters).command_tuples or 0
 
 
@@ -108,15 +108,15 @@ def _run(connection: BaseDatabaseWrapper, driver: _Driver, text: str, parameters
             raise
 
 
-#: A statement of the dataset, or of a page, is prepared when it has been used so often.
+#: Number of uses before a statement of the dataset, or of a page, is prepared.
 PREPARED_AFTER = 2
 
 
 class _Driver:
-    """What statements are sent by on one connection of the driver.
+    """The prepared statements and the type adapters of one psycopg connection.
 
-    typed    for reads: parameters have the types of their values in Python
-    untyped  for the dataset
+    typed    for reads: the driver derives the types of parameters from their Python values
+    untyped  for the dataset: the server infers the types
     """
 
     def __init__(self, raw: psycopg.Connection[Row]) -> None:
@@ -130,11 +130,11 @@ class _Driver:
 
 
 def _driver_of(connection: Any) -> _Driver:
-    """Raises TransactionManagementError in a broken transaction."""
+    """The connection's _Driver, created on first use. Raises TransactionManagementError in a broken transaction."""
     if connection.needs_rollback:
         connection.validate_no_broken_transaction()
     raw = connection.connection
-    # It stays with the connection in the pool.
+    # An attribute of the psycopg connection, so that it survives the connection's return to the pool.
     driver: _Driver | None = getattr(raw, "platform_driver", None)
     if driver is None:
         driver = raw.platform_driver = _Driver(raw)
@@ -144,8 +144,8 @@ def _driver_of(connection: Any) -> _Driver:
 class _Untyped(Dumper):
     """Sends a parameter as text of unknown type.
 
-    The driver's types depend on the values: an integer's on its size, that of NULL is unknown. Each combination would
-    be a prepared statement of its own.
+    The driver's types depend on the values: an integer's on its size; NULL's is unknown. Each combination of types
+    would be a separate prepared statement.
     """
 
     def dump(self, obj: Any) -> bytes:
@@ -156,7 +156,7 @@ _KINDS = (bool, int, float, decimal.Decimal, datetime.date, datetime.datetime, u
 
 
 def load_times_natively(cursor: Any) -> None:
-    """Let the driver's own code load times, in the connection's time zone, UTC; Django's does it in Python."""
+    """Load timestamps by the driver's compiled code, in the connection's time zone (UTC); Django's is Python code."""
     cursor.adapters.register_loader("timestamptz", TimestamptzLoader)
 
 

@@ -1,6 +1,6 @@
-"""Statements to PostgreSQL by the driver's interface to libpq, without its cursor.
+"""Sends and prepares PostgreSQL statements by psycopg's libpq interface, without its cursor.
 
-The cursor waits for the server in Python and looks each time for what it has prepared: half of the processor time of a
+The cursor waits for the server in Python and looks up prepared statements each time: half of the processor time of a
 statement that reads one row, and a fifth of a keyed read in a `$batch`.
 """
 
@@ -21,28 +21,28 @@ from psycopg.pq.abc import PGconn, PGresult
 
 from domain.database.bypass import Row
 
-#: Statements that the server keeps for a connection; what has not been used for longest makes room.
+#: Maximum of prepared statements per connection; the least recently used one is dropped.
 KEPT = 100
-#: Texts whose uses are counted.
+#: Maximum of unprepared statements whose uses are counted.
 _COUNTED = 500
-#: Sets of parameters that are sent before the results are read.
+#: Number of parameter sets that are sent before the results are read.
 _SENT_AT_ONCE = 1000
-#: The plan does not suit the tables any more.
+#: SQLSTATE: the prepared statement's result type no longer fits the tables.
 _OUTDATED = "0A000"
-#: The statement is gone, by DISCARD ALL or a pooler, and with it all others of the connection.
+#: SQLSTATE: DISCARD ALL or a pooler has dropped all prepared statements of the connection.
 _GONE = "26000"
 _DONE = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
 _MARK = re.compile("%[s%]")
 
 
 class Values:
-    """How parameters go to the server, and values come back: by the adapters of a cursor or a connection."""
+    """Converts parameters and results by the adapters of a psycopg cursor or connection."""
 
     def __init__(self, context: AdaptContext) -> None:
         self._transformer = Transformer(context)
 
     def dump(self, parameters: Sequence[Any]) -> tuple[Sequence[Any], tuple[int, ...], Sequence[Any] | None]:
-        """(values, types, formats) for libpq; the types are 0 where the server finds them."""
+        """(values, types, formats) for libpq; type 0 lets the server infer it."""
         if not parameters:
             return (), (), None
         values = self._transformer.dump_sequence(parameters, [PyFormat.AUTO] * len(parameters))
@@ -55,23 +55,25 @@ class Values:
 
 
 class Statements:
-    """The statements of one connection of the driver, which itself prepares none: it would drop all after a rollback.
+    """Executes and prepares the statements of one psycopg connection.
 
-    may_prepare  False behind a pooler that gives each transaction another session
+    psycopg's own prepared statements are not used, because it drops all of them after a rollback.
+
+    may_prepare  False behind a transaction pooler
     """
 
     def __init__(self, raw: psycopg.Connection[Row], *, may_prepare: bool) -> None:
         self._raw = raw
         self._may_prepare = may_prepare
-        #: (text, types of its parameters) → its name, oldest use first
+        #: (text, types of its parameters) → name of the prepared statement, least recently used first
         self._names: OrderedDict[tuple[str, tuple[int, ...]], bytes] = OrderedDict()
         self._uses: OrderedDict[tuple[str, tuple[int, ...]], int] = OrderedDict()
         self._made = 0
 
     def execute(self, text: str, parameters: Sequence[Any], values: Values, *, prepared_after: int | None) -> PGresult:
-        """The result of a statement with %s placeholders, which is prepared after so many uses; None: never.
+        """The result of a statement with %s placeholders. Raises psycopg.Error.
 
-        Raises psycopg.Error.
+        prepared_after: number of uses before the statement is prepared; None: never
         """
         sent, types, formats = values.dump(parameters)
         connection, key = self._begun(), (text, types)
@@ -84,9 +86,9 @@ class Statements:
         return self._checked(result, key)
 
     def execute_many(self, text: str, rows: Sequence[Sequence[Any]], values: Values) -> None:
-        """Execute a statement without result rows for each set of parameters, in one round trip for many of them.
+        """Execute a statement without result rows for each set of parameters, by a pipeline.
 
-        A failure undoes all of them. Raises psycopg.Error.
+        The pipeline has one round trip per _SENT_AT_ONCE sets. A failure undoes all of them. Raises psycopg.Error.
         """
         if not rows:
             return
@@ -112,33 +114,33 @@ class Statements:
                 self._next_result()
                 connection.exit_pipeline_mode()
             except BaseException:
-                # Results that nobody has read would be taken for those of the next statement.
+                # Close the connection: the next statement would read the unread results as its own.
                 connection.finish()
                 raise
         if failed is not None:
             self._checked(failed, key)
 
     def _begun(self) -> PGconn:
-        """The connection, in a transaction if statements of the driver would begin one."""
+        """The libpq connection, in a transaction if psycopg's own statements would begin one."""
         connection = self._raw.pgconn
         if not self._raw.autocommit and connection.transaction_status == TransactionStatus.IDLE:
             self._raw.execute("")
         return connection
 
     def _first_failure(self, count: int) -> PGresult | None:
-        """Read the results of so many statements of a pipeline; the first that is an error."""
+        """Read the results of `count` pipelined statements; returns the first error, if any."""
         connection, failed = self._raw.pgconn, None
         for _ in range(count):
             result = self._next_result()
             if result is None:
                 raise psycopg.OperationalError(connection.get_error_message())
-            self._next_result()  # nothing: the end of the statement's results
+            self._next_result()  # None, which ends the statement's results
             if failed is None and result.status not in _DONE:
                 failed = result
         return failed
 
     def _next_result(self) -> PGresult | None:
-        """A result of a pipeline, when it has come: the driver would keep other threads from running meanwhile."""
+        """Wait for the pipeline's next result. libpq's own wait would block other threads."""
         connection = self._raw.pgconn
         unsent = connection.flush()
         while connection.is_busy():
@@ -162,7 +164,7 @@ class Statements:
         raise error
 
     def _name_of(self, key: tuple[str, tuple[int, ...]], prepared_after: int | None) -> bytes | None:
-        """The statement's name, if it is prepared or it is time for it."""
+        """The name of the prepared statement, which is prepared now if due; else None."""
         name = self._names.get(key)
         if name is not None:
             self._names.move_to_end(key)
@@ -171,7 +173,7 @@ class Statements:
         return name
 
     def _is_due(self, key: tuple[str, tuple[int, ...]], after: int) -> bool:
-        """Whether it has been used so often; counts this use."""
+        """Whether the statement was used `after` times before; counts this use."""
         if not self._may_prepare:
             return False
         used = self._uses.pop(key, 0)
@@ -197,13 +199,13 @@ class Statements:
 
 
 def error_of(raw: psycopg.Connection[Row], result: PGresult) -> psycopg.Error:
-    """The error of a failed result; OperationalError, too, where libpq says by itself that the server has gone."""
+    """The error of a failed result; OperationalError if it has no SQLSTATE, since then the connection is lost."""
     error = psycopg.errors.error_from_result(result, raw.info.encoding)
     return psycopg.OperationalError(str(error)) if error.sqlstate is None else error
 
 
 def numbers_written(text: str, numbers: Sequence[int]) -> str:
-    """The text with the numbers instead of %s; doubled percent signs stay."""
+    """The text with each %s replaced by the next number; doubled percent signs stay."""
     left = iter(numbers)
     return _MARK.sub(lambda match: "%%" if match[0] == "%%" else f"{next(left):d}", text)
 

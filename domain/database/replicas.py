@@ -1,14 +1,14 @@
-"""Reads from streaming replicas of PostgreSQL, as new as what their session has written and seen (spec 13, 13.2).
+"""Reads from PostgreSQL streaming replicas that have replayed what the session has written and read (spec 13, 13.2).
 
-Each session has a replica of its own, the same one in all processes of all nodes, so that its reads never go back in
-time. What a session sees elsewhere, on the primary or on another replica while its own is left out, is noted with it as
-a position of the primary's log (identity.session_positions); its own replica answers once it has replayed that much.
+Each session is assigned one replica, the same in all processes of all nodes, so that its reads never go back in time.
+A read on the primary, or on another replica while the session's own is out of use, stores the primary's WAL position
+with the session (identity.session_positions); the session's replica serves reads once it has replayed that position.
 
-A replica is left out while it does not answer, or is further behind than DATABASE_REPLICA_LAG_SECONDS, and after that
-until it has caught up. A server that was started again may be behind its former self: a new connection is used once it
-has shown everything that the primary had when it was made.
+A replica is out of use while it does not answer, lags more than DATABASE_REPLICA_LAG_SECONDS, or has not caught up
+afterwards. A restarted server may be behind its earlier position, so a new connection is used only after it has
+replayed everything that the primary had when the connection was made.
 
-Caches are filled from the replica, too. For that time the thread's stamps stand still at values that the replica has.
+Reads from a replica fill caches, too. Meanwhile the thread's cache versions are held at values that the replica has.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from prometheus_client import Counter
 
 from domain.database import postgresql
-from foundation import stamps
-from foundation.execution_slot import stand_aside
+from foundation import cache_versions
+from foundation.execution_slot import yield_to_requests
 from foundation.per_process import PerProcess
 from identity.session_positions import POSITION_NOW, position_note, position_read
 
@@ -43,29 +43,29 @@ T = TypeVar("T")
 _reads = Counter("platform_replicated_reads", "Reads that replicas may answer, by who did.", ("server",))
 _PRIMARY: Final = "primary"
 
-#: Interval of looks at each server.
+#: Interval of polls of each server.
 LOOK_SECONDS: Final = 0.25
-#: A server that has not answered for so long is left out.
+#: A replica that has not answered a poll for this long is out of use.
 SILENT_SECONDS: Final = 0.8
 _NO_REPLICA: Final = "The server is no replica now."
 #: How long `replicas_examine` waits for a replica that is behind.
 EXAMINE_SECONDS: Final = 5.0
-#: How long a long read waits for a replica to come where its session needs it.
+#: How long a long read waits for a replica to reach the position that its session needs.
 LONG_READ_WAIT_SECONDS: Final = 0.3
-#: Looks at the primary that are remembered, to tell how far back a replica is: ten minutes.
+#: Polls of the primary that are kept, to compute the lag of a replica: ten minutes.
 _LOOKS: Final = 2400
 _REPLAYED = "SELECT pg_is_in_recovery(), pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0')::bigint"
-#: SQLSTATEs of errors that only a replica raises: it stops or starts, a query conflicts with its replay, a write.
+#: Prefixes of SQLSTATEs that only a replica raises: it stops or starts, replay cancels a query, the read writes.
 _STATES_OF_REPLICAS = ("08", "57P", "40001", "40P01", "25006")
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaState:
-    """How a process sees a replica.
+    """State of a replica as this process last polled it.
 
-    lag_seconds  None if it does not answer or has not caught up yet
-    problem      why it does not answer, if it has said so
-    is_primary   it replays no log: after a failover a replica may be the primary
+    lag_seconds  None if the replica does not answer or has not caught up yet
+    problem      the error of the last failed poll
+    is_primary   the server replays no WAL: after a failover a replica may be the primary
     """
 
     name: str
@@ -77,9 +77,11 @@ class ReplicaState:
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """A replica as `replicas_examine` found it: behind the primary at first, by so much and for so long.
+    """Result of `replicas_examine` for one replica.
 
-    is_primary  it replays no log
+    megabytes   WAL that the replica had not replayed at first
+    seconds     time until it had
+    is_primary  the server replays no WAL
     """
 
     name: str
@@ -91,7 +93,7 @@ class Examined:
 
 
 class _Primary:
-    """Where the primary's log was at the last looks."""
+    """The primary's WAL positions at the last polls."""
 
     def __init__(self) -> None:
         self.looks: deque[tuple[float, int]] = deque(maxlen=_LOOKS)
@@ -106,11 +108,11 @@ class _Primary:
             self._connection.close()
 
     def has_been_at(self, position: int, *, since: float) -> bool:
-        """Whether a look after that time found the primary at the position or before it."""
+        """Whether a poll after `since` found the primary at or before the position."""
         return any(at >= since and found <= position for at, found in tuple(self.looks))
 
     def lag_seconds(self, position: int) -> float:
-        """How long ago the primary was where a server is that has replayed so much."""
+        """Lag of a server that has replayed up to the position."""
         for at, found in tuple(self.looks):
             if found > position:
                 return time.monotonic() - at
@@ -118,7 +120,7 @@ class _Primary:
 
 
 class Replica:
-    """A replica as this process sees it."""
+    """A replica, with the state that this process keeps of it."""
 
     def __init__(self, alias: str, primary: _Primary) -> None:
         self.alias = alias
@@ -131,10 +133,10 @@ class Replica:
         self._answered_at = float("-inf")
         self._connected_at: float | None = None
         self._has_caught_up = False
-        self._in_hand: set[Any] = set()  # the driver's connections that somebody waits for
+        self._in_hand: set[Any] = set()  # psycopg connections in use by reading threads
 
     def look(self) -> None:
-        """Ask for the position, on a connection of the watching thread."""
+        """Poll the replayed position, on the watching thread's connection."""
         if self._connected_at is None:
             self._connected_at, self._has_caught_up = time.monotonic(), False
         self._ask(self._connection)
@@ -142,13 +144,13 @@ class Replica:
             self._has_caught_up = self._primary.has_been_at(self._position, since=self._connected_at)
 
     def close(self, problem: str) -> None:
-        """End the watching connection; the next look begins anew."""
+        """Close the watching connection; the next poll opens a new one."""
         self._connected_at, self.problem = None, problem
         with suppress(DatabaseError, InterfaceError):
             self._connection.close()
 
     def decide(self) -> None:
-        """Leave the replica out, or take it back. What waits for a silent one is broken off, also what came late."""
+        """Take the replica out of or back into use; while it is silent, each call breaks off the reads that wait."""
         lag = self.lag_seconds
         if lag is None:
             self._break_off()
@@ -169,7 +171,7 @@ class Replica:
         return None if is_silent or not self._has_caught_up else self._primary.lag_seconds(self._position)
 
     def reaches(self, needed: int, connection: BaseDatabaseWrapper) -> bool:
-        """Whether what the connection reads next is at the position or after it."""
+        """Whether the next read on the connection sees the position."""
         connection.ensure_connection()
         raw: Any = connection.connection
         with self._used(raw):
@@ -182,7 +184,7 @@ class Replica:
 
     @contextmanager
     def serving(self) -> Iterator[None]:
-        """The thread reads from the replica what it would read from the primary."""
+        """Redirect the thread's reads of the default database to the replica."""
         primary, replica = connections["default"], connections[self.alias]
         connections["default"] = replica
         try:
@@ -193,7 +195,7 @@ class Replica:
 
     @contextmanager
     def _used(self, raw: Any) -> Iterator[None]:
-        """Meanwhile the driver's connection is broken off if the server falls silent."""
+        """Register the connection as in use, so that `_break_off` ends it if the server stops answering."""
         self._in_hand.add(raw)
         try:
             yield
@@ -201,7 +203,7 @@ class Replica:
             self._in_hand.discard(raw)
 
     def fail(self) -> None:
-        """Leave the replica out until it answers again."""
+        """Take the replica out of use until it answers again."""
         self._answered_at = float("-inf")
         connections[self.alias].close()
 
@@ -211,14 +213,14 @@ class Replica:
         return position
 
     def _break_off(self) -> None:
-        """End what waits for a server that is silent. It fails, and is read again from the primary."""
+        """Shut down the connections in use, so that their reads fail and are retried on the primary."""
         for raw in tuple(self._in_hand):
             with suppress(Exception), socket.socket(fileno=os.dup(raw.fileno())) as connection:
                 connection.shutdown(socket.SHUT_RDWR)
 
 
 class Replicas:
-    """The replicas of this process, which threads of it watch."""
+    """The configured replicas, and the threads of this process that poll them."""
 
     def __init__(self) -> None:
         self._primary = _Primary()
@@ -229,16 +231,16 @@ class Replicas:
         threading.Thread(target=self._decide, name="replica watch", daemon=True).start()
 
     def of(self, session_id: str) -> tuple[Replica | None, bool]:
-        """The replica to read from, and whether it is the session's own; another one while that is left out."""
+        """(replica to read from, whether it is the session's own); another one while that is out of use."""
         own, *others = sorted(self.all, key=lambda each: hashlib.blake2b(f"{each.name} {session_id}".encode()).digest())
         chosen = next((each for each in (own, *others) if each.is_in_use), None)
         return chosen, chosen is own
 
     def position_needed(self, session_id: str, values: Mapping[str, int]) -> int:
-        """Where a replica must be that reads for the session and fills caches under these stamps."""
+        """WAL position that a replica needs to read for the session and to fill caches under these cache versions."""
         floor = self._floor
         if floor[0] is not values:
-            # Kept locally: another thread may store the position for earlier values meanwhile.
+            # A local variable: meanwhile another thread may store the position for older values in self._floor.
             floor = self._floor = values, _primary_position()
         return max(floor[1], position_read(session_id))
 
@@ -253,7 +255,7 @@ def _watch(server: _Primary | Replica) -> None:
     while True:
         try:
             server.look()
-        except Exception as error:  # it is asked again; who needs the primary has an error of their own
+        except Exception as error:  # polled again; requests that need the primary raise their own errors
             server.close(_first_line(error))
         time.sleep(LOOK_SECONDS)
 
@@ -262,12 +264,12 @@ _replicas = PerProcess(Replicas)
 
 
 def replicas() -> Replicas | None:
-    """The replicas, watched from the first call on; None if none are configured."""
+    """The replicas, polled from the first call on; None if none are configured."""
     return _replicas() if settings.DATABASE_REPLICAS else None
 
 
 def replica_states() -> list[ReplicaState]:
-    """How this process sees the replicas."""
+    """State of each replica, as this process last polled it."""
     known = replicas()
     if known is None:
         return []
@@ -278,7 +280,7 @@ def replica_states() -> list[ReplicaState]:
 
 
 def replicas_examine() -> list[Examined]:
-    """Look at each replica by itself, until it has what the primary has now, for EXAMINE_SECONDS at most."""
+    """Wait for each replica in turn to replay the primary's current position, for EXAMINE_SECONDS at most."""
     return [_examined(alias) for alias in settings.DATABASE_REPLICAS]
 
 
@@ -301,16 +303,16 @@ def _examined(alias: str) -> Examined:
 
 
 def read_from_replica(session_id: str | None, read: Callable[[], T]) -> T:
-    """The result of `read`, which only reads: from a replica that has what the session has written and seen, if any.
+    """The result of `read`, which must not write, from a replica that has all that the session has written and read.
 
-    Within a transaction it reads from the primary.
+    Reads from the primary if no replica has, and within a transaction.
     """
     known = replicas()
     if known is None or session_id is None or connections["default"].in_atomic_block:
         return read()
     replica, is_own = known.of(session_id)
     if replica is not None:
-        with stamps.held() as values:
+        with cache_versions.held() as values:
             needed = known.position_needed(session_id, values)
             try:
                 if replica.reaches(needed, connections[replica.alias]):
@@ -333,19 +335,19 @@ def read_from_replica(session_id: str | None, read: Callable[[], T]) -> T:
 
 
 def connection_for_long_read(session_id: str | None) -> BaseDatabaseWrapper:
-    """A connection of its own for a read that takes long, of the session's replica if it can be used soon.
+    """A new connection for a long read: to the session's replica if that is ready in time, else to the primary.
 
-    The caller closes it, and notes what the session has seen (identity.rest_views does).
+    The caller closes it, and stores the position that the session has read (identity.rest_views does).
     """
     known = replicas()
     replica = known.of(session_id)[0] if known is not None and session_id is not None else None
     if known is not None and session_id is not None and replica is not None:
-        needed = known.position_needed(session_id, stamps.values())
+        needed = known.position_needed(session_id, cache_versions.values())
         connection = connections.create_connection(replica.alias)
         try:
             deadline = time.monotonic() + LONG_READ_WAIT_SECONDS
             while not (is_there := replica.reaches(needed, connection)) and time.monotonic() < deadline:
-                stand_aside()
+                yield_to_requests()
                 time.sleep(0.01)
         except (DatabaseError, InterfaceError):
             is_there = False
@@ -365,7 +367,7 @@ def _first_line(error: Exception) -> str:
 
 def _watching_connection(alias: str) -> BaseDatabaseWrapper:
     connection = connections.create_connection(alias)
-    connection.inc_thread_sharing()  # made in the thread of the first request
+    connection.inc_thread_sharing()  # created in the thread of the first request, used by the watching thread
     return connection
 
 
@@ -375,7 +377,7 @@ def _name(alias: str) -> str:
 
 
 def _replayed(connection: BaseDatabaseWrapper) -> int:
-    """Where a replica is in the primary's log. Raises OperationalError for a server that is none."""
+    """The WAL position that a replica has replayed. Raises OperationalError for a server that is not a replica."""
     with connection.cursor() as cursor:
         cursor.execute(_REPLAYED)
         is_replica, position = cursor.fetchone()
@@ -385,14 +387,14 @@ def _replayed(connection: BaseDatabaseWrapper) -> int:
 
 
 def _primary_position(connection: BaseDatabaseWrapper | None = None) -> int:
-    """Where the primary's log is. connection: of the watching thread."""
+    """The primary's WAL position. connection: the watching thread's; None: the default one."""
     with (connection or connections["default"]).cursor() as cursor:
         cursor.execute(f"SELECT {POSITION_NOW}")
         return int(cursor.fetchone()[0])
 
 
 def _is_of_a_replica(error: DatabaseError, replica: Replica) -> bool:
-    """Whether the primary may answer what the replica has not; a replica that has ended is left out."""
+    """Whether an error is the replica's, so that the primary may serve the read; a stopped replica goes out of use."""
     state = postgresql.sqlstate(error)
     if (state is None and isinstance(error, OperationalError)) or (state or "").startswith(("08", "57P")):
         replica.fail()

@@ -1,4 +1,4 @@
-"""Statements on SQLite's own connection, without Django's cursor. Connections are those of foundation.sqlite."""
+"""Executes statements on sqlite3 connections, without Django's cursor. foundation.sqlite configures the connections."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def fetch(connection: Any, native_text: str, parameters: Sequence[Any]) -> list[
 
 
 def change(connection: Any, text: str, parameters: Sequence[Any]) -> int:
-    """Execute a statement with %s placeholders; the number of rows that it changed."""
+    """Execute a statement with %s placeholders and return the number of changed rows."""
     connection.begin_now()
     return int(_execute(connection, native(text), parameters).rowcount)
 
@@ -63,7 +63,7 @@ def error_name(error: BaseException) -> str | None:
 
 
 def take_write_lock() -> None:
-    """Send the open transaction's deferred BEGIN, which takes the lock of the only writer. Nothing on PostgreSQL.
+    """Take SQLite's write lock, by the open transaction's deferred BEGIN; does nothing on PostgreSQL.
 
     Call before reading rows that must not change until the transaction ends.
     """

@@ -1,7 +1,7 @@
 """Limits each query to settings.QUERY_SECONDS.
 
-SQLite checks the clock while it computes (a progress handler of the connection); PostgreSQL has a setting, which the
-web processes set for their connections (platform_site.wsgi) and migrations do not.
+On SQLite a progress handler of the connection checks the clock; on PostgreSQL the web processes set statement_timeout
+for their connections (platform_site.wsgi), migrations do not.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _STEPS = 2_000_000
 
 
 class QueryTooLong(Exception):
-    """The query's time is over. Raised by our functions within SQLite; see was_exceeded."""
+    """The query's time limit is exceeded. Raised by our SQL functions for SQLite; see was_exceeded."""
 
 
 class _Deadline(threading.local):
@@ -46,23 +46,23 @@ def end() -> None:
 
 
 def check() -> None:
-    """Raise QueryTooLong if the time is over: for our SQL functions, during which SQLite does not check the clock."""
+    """Raise QueryTooLong if the time is over. For our SQL functions: SQLite calls no progress handler during them."""
     if _is_over():
         raise QueryTooLong
 
 
 def limit_connection(connection: BaseDatabaseWrapper, **signal: Any) -> None:
-    """Receiver of connection_created: PostgreSQL cancels every statement of the connection that takes longer.
+    """Receiver of connection_created: sets PostgreSQL's statement_timeout and lock_timeout for the connection.
 
-    A statement that waits for a lock is cancelled earlier, and reported as a busy database. A pooler in transaction
-    mode has the limit in its own configuration.
+    lock_timeout is shorter, so that waiting for a lock is reported as a busy database. A transaction pooler has the
+    limits in its own configuration.
     """
     if connection.vendor != "postgresql" or settings.DATABASE_TRANSACTION_POOLER:
         return
     connection.ensure_connection()  # for callers other than the signal
     milliseconds, raw = round(settings.QUERY_SECONDS * 1000), connection.connection
     if getattr(raw, "limit_milliseconds", None) == milliseconds:
-        return  # a connection of the pool, which has it from an earlier request
+        return  # a pooled connection, set by an earlier request
     with connection.cursor() as cursor:
         cursor.execute(f"SET statement_timeout = {milliseconds}; SET lock_timeout = {milliseconds * 2 // 3}")
     raw.limit_milliseconds = milliseconds

@@ -18,6 +18,7 @@ from typing import Any
 from django.db import transaction
 
 from domain.dataset.checks import access
+from domain.dataset.commit.completion import complete
 from domain.dataset.commit.foresight import Foresight
 from domain.dataset.commit.pipeline import MAX_ROUNDS, commit
 from domain.dataset.commit.retries import RetryState, run_with_retries
@@ -36,15 +37,15 @@ from identity.context import CallContext
 class Dataset(ChangeTracker):
     """A unit of work: a change tracker with a commit. Not thread-safe; lives within one request, script or command."""
 
-    #: What was shown last.
+    #: The copies of the last read.
     _foresight: Foresight | None = None
 
     @contextmanager
     def shown(self, *, around: str | None = None, start: Repository[Any] | None = None) -> Iterator[None]:
-        """As `flushed`, for reads of a caller: as if the pending changes were committed (spec 03, 3.2), with the values
-        that the commit would fill in.
+        """As `flushed`, for reads of a caller: shows pending changes with the values that the commit would fill in
+        (spec 03, 3.2).
 
-        start   repository of `around`, if the read shows nothing of other entities of its kind
+        start   repository of `around`, if the read shows no other entity of its kind
         """
         if self.is_committing or not self.is_pending:
             # Within a commit they are filled in already, or are being filled in.
@@ -57,13 +58,25 @@ class Dataset(ChangeTracker):
             yield
 
     def foreseen(self, records: Sequence[Record]) -> Sequence[Record]:
-        """The records as the commit of the Domain transaction would leave them, to be read only. Those that this
-        request has changed are themselves: it works on what the commit starts from.
+        """The records as the commit of the Domain transaction would leave them; read-only copies. Records that this
+        request has changed are returned as they are.
         """
         if self.pending_source is None or self.is_committing:
             return records
         unchanged = [record for record in records if not record.mutations]
         return self._foresee(are_rows=False).of(unchanged, records) if unchanged else records
+
+    def complete(self, record: Record) -> None:
+        """Fill in the pending entities of the record's aggregate as the commit would, before an operation reads them.
+
+        What waits for the commit even in the frontend model (numbers) stays empty. The caller does not count as the
+        cause. Raises PlatformError, as the commit would.
+        """
+        before, self._operating = self._operating, False
+        try:
+            complete(self, record)
+        finally:
+            self._operating = before
 
     def _foresee(self, *, are_rows: bool = True) -> Foresight:
         if self._foresight is None or not self._foresight.follow(are_rows=are_rows):
@@ -101,7 +114,7 @@ class _CommittedEvents:
         _raise_committed_events(self.context, self.result)
 
     def report_entries(self, context: CallContext) -> Iterator[ReportEntry]:
-        """Each rule on each event."""
+        """One entry for each rule on each event, for events that the caller may see."""
         for event in self.result.committed_events:
             repository = repositories[event.repository]
             if not access.allowed(context, repository, "read"):
@@ -141,7 +154,7 @@ def _raise_one(context: CallContext, lineage: tuple[str, ...], event: CommittedE
 
 
 def _deleted(dataset: Dataset, event: CommittedEvent) -> Record:
-    """The deleted entity as it was. It is none of the dataset's own, whose commit would delete it again."""
+    """The deleted entity as it was, outside of the dataset, whose commit would delete it again."""
     record = Record(dataset, repositories[event.repository], event.id, "Deleted", dict(event.values or {}))
     record.custom = dict(event.custom or {})
     return record

@@ -75,7 +75,7 @@ def tools() -> Iterator[Item]:
 
 
 def rules() -> Iterator[Item]:
-    """Two rules of orders to switch on."""
+    """Two inactive rules on orders, for users to activate."""
     yield from _rule(
         1,
         {
@@ -109,7 +109,7 @@ def rules() -> Iterator[Item]:
 
 
 def active_rules() -> Iterator[Item]:
-    """The rules that act from the beginning, on offers: no rule adds to the answers about orders."""
+    """The active rules. They are on offers, so that responses about orders contain no effects of rules."""
     yield from _rule(
         110,
         {

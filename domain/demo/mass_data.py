@@ -1,7 +1,7 @@
 """Mass data for benchmarks: products and orders written by bulk statements, without the dataset.
 
-The only other writer of entity tables: a million products through the pipeline would take an hour, and the result is
-the same as the pipeline's.
+Only this module writes entity tables without the commit pipeline: a million products through it would take an hour. The
+rows are the same as the pipeline's.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _STAMP = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
 
 
 def load_mass_data(products: int, orders: int, progress: Progress) -> None:
-    """Load the missing ones of so many products and orders; continues an interrupted run."""
+    """Load products and orders up to these numbers; continues an interrupted run."""
     _load(
         "products", products, CHUNK, product_rows, ("General.Products.Products", "Crm.Pricing.ProductPrices"), progress
     )

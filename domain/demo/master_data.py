@@ -56,7 +56,7 @@ def currency(sign: str) -> str:
 
 
 def foundations() -> Iterator[Item]:
-    """Currencies, units, the company, its places, types of documents and products."""
+    """Currencies, units, the company, its locations and stores, types of documents and products."""
     yield from _currencies()
     yield from _units()
     yield from _company()
@@ -282,7 +282,7 @@ def product_groups() -> list[tuple[str, str, Group, bool]]:
 def products() -> Iterator[Item]:
     """Groups, products, their codes, dimensions and prices."""
     for number, (name, _) in enumerate(AREAS):
-        # With a unit, so that a product needs no more than its name in any group.
+        # With a default unit, so that a new product in any group needs only a name.
         values = {"Name": name, "EnterpriseCompany": ENTERPRISE_COMPANY, "DefaultMeasurementUnit": PIECE}
         yield Item("General.Products.ProductGroups", demo_guid(Kind.PRODUCT_GROUP, number), values)
     groups = product_groups()

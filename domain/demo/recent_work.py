@@ -1,8 +1,7 @@
-"""Recent work: offers of the last two weeks, made by the product's own engine, so that rules act and webhooks are sent.
+"""Recent offers of the last two weeks, committed through the dataset, so that rules run and webhooks are sent.
 
-Offers are written on each working day with the clock set back (foundation.fields), by commits of the demo user as any
-client makes them: rules count their firings on that day. The newest are released now, and the webhooks of that go out
-as soon as the worker runs.
+The demo user commits offers for each working day with the clock set back (foundation.fields), so that rules count their
+firings on that day. The newest offers are released now; the worker sends the webhooks of these releases.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _DISCOUNTS = (Decimal("0.20"), Decimal("0.05"), Decimal("0.30"))
 
 
 def do_recent_work() -> None:
-    """Write and release offers, unless that has been done."""
+    """Write and release offers, unless they exist."""
     if row_storage_of(repositories[_OFFERS]).existing([demo_guid(Kind.OFFER, _FIRST)]):
         return
     chance = random.Random(20250103)

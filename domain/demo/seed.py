@@ -51,7 +51,7 @@ def seed(size: Size, progress: Progress) -> None:
 
 
 def _load(items: Iterable[Item]) -> None:
-    """One commit, unless the stream's first entity exists: streams are loaded completely or not at all."""
+    """Load a stream in one commit, unless its first entity exists: streams are loaded completely or not at all."""
     pending = list(items)
     first = pending[0]
     if row_storage_of(repositories[first.repository]).existing([first.id]):

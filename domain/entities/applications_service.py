@@ -27,7 +27,7 @@ MATERIAL_AGREEMENTS = (("Store", "LineStore"),)
 
 
 class ServiceActivityMaterial(Entity):
-    """Goods used up in a service activity."""
+    """Goods consumed in a service activity."""
 
     # The model facts name the header twice, as the owner and as "Document"; one reference is enough.
     service_activity = ReferenceField("ServiceActivity", owner=True)

@@ -27,7 +27,7 @@ def fill(record: Record, name: str, value: Any) -> None:
 
 
 def set_default(record: Record, name: str, value: Any) -> None:
-    """As `fill`; a value of a late default in a new record is updated, also to null.
+    """As `fill`; also replaces a value that a late default set in a new record, even by null.
 
     In the frontend model late defaults run after each attribute, so a default may depend on a value that changes later.
     """
@@ -38,9 +38,9 @@ def set_default(record: Record, name: str, value: Any) -> None:
 
 
 def set_suggested(record: Record, name: str, value: Any) -> None:
-    """Set an attribute that people decide on (a price, terms), unless a caller has set it.
+    """Set an attribute that users may override (a price, terms), unless a caller has set it.
 
-    A stored value counts as decided; only the frontend model, where people see the change, replaces it.
+    A stored value counts as set by a caller; only the frontend model, where users see the change, replaces it.
     """
     if value is None:
         return
@@ -114,7 +114,7 @@ def is_taken(record: Record, name: str, value: str, **scope: Any) -> bool:
         return result
 
     for scopes in per_commit(record.dataset, ("given", member.table, name), given).get(value, ()):
-        # None: late defaults have not filled it yet, and may set the same value.
+        # None: late defaults may still fill the scope with the same value.
         if all(one is None or one == wanted for one, wanted in zip(scopes, conditions.values(), strict=True)):
             return True
     # The table that declares the attribute: a party's code is unique among parties of every kind.
@@ -153,7 +153,7 @@ def line_numbered(name: str, collection: str, *, step: int = 10) -> LateDefault:
 
 
 def entity_names(*names: str) -> LateDefault:
-    """A late default: entity names are stored as base table names (spec 14.1), whatever name the caller gave."""
+    """A late default that replaces entity names by base table names (spec 14.1)."""
 
     def store_entity_names(record: Record) -> None:
         for name in names:
@@ -248,7 +248,7 @@ def not_negative(*attributes: str) -> Validation:
 
 
 def refuse_change(record: Record) -> None:
-    """Validation of repositories that no caller, script or rule writes: it refuses deletions, too."""
+    """Validation: refuses every change, deletions included, in repositories that only the platform writes."""
     raise errors.MethodNotAllowed(record.state, ("GET", "HEAD"))
 
 

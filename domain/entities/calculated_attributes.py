@@ -46,15 +46,10 @@ def _named(attribute: Record) -> tuple[str, Repository[Any]]:
     if not _NAME.fullmatch(name):
         _refuse(attribute, Message("its name needs letters, digits and _ only, and no digit first"), "Name")
     lowered = name.lower()
-    lineage: list[Repository[Any]] = [repository, *repository.subtypes]
-    for each in lineage:
+    for each in repository.lineage:
         if each.attribute(name) is not None or each.collection(name) is not None:
             _refuse(attribute, Message("{0} has an attribute {1} already", each.name, name), "Name")
-    base = repository.base
-    while base is not None:
-        lineage.append(base)
-        base = base.base
-    names = [each.name for each in lineage]
+    names = [each.name for each in repository.lineage]
     others = repositories["Systems.Bpm.CalculatedAttributes"].model._default_manager.filter(repository_name__in=names)
     for id, other, where in others.values_list("id", "name", "repository_name"):
         if str(id) != attribute.id and other.lower() == lowered:
@@ -91,7 +86,7 @@ def _is_script(attribute: Record) -> bool:
 
 
 def _check_script(attribute: Record) -> None:
-    """A script has a body that parses; rows have the type of their result, and no script beside them."""
+    """Check that a script parses, and that a definition has either a script or rows with a result type."""
     values = attribute.values
     if not _is_script(attribute):
         for name in ("ScriptText", "ValueType"):
@@ -109,7 +104,7 @@ def _check_script(attribute: Record) -> None:
 
 
 def _others(attribute: Record) -> Iterator[Definition]:
-    """The definitions that are saved together with this one, and may refer to each other."""
+    """The other definitions in the same commit, to which this one may refer."""
     for other in attribute.dataset.changed():
         if other is attribute or other.repository is not attribute.repository or other.is_deleted:
             continue

@@ -1,6 +1,6 @@
-"""What calculated attributes use, so that nothing is removed that one of them needs (spec 10.1).
+"""Dependencies of calculated attributes, so that a commit removes no attribute that one of them uses (spec 10.1).
 
-A script may name anything in any way; what it lacks shows when it runs.
+The dependencies of scripts are unknown: a script that reads a removed attribute fails when it runs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What a definition needs: an attribute, a custom property as `@code`, a calculated attribute as `#Name`.
+    """A member that a definition uses: an attribute, a custom property as `@code`, a calculated attribute as `#Name`.
 
     name   "" for the repository itself
     """
@@ -39,7 +39,7 @@ class Use:
 
 
 def refuse_if_used(dataset: UnitOfWork, is_gone: Callable[[Use], bool]) -> None:
-    """Raise Refused, with the row, if the commit leaves a definition that uses what will be gone."""
+    """Raise Refused, with the row, if a definition in force after the commit uses a removed member."""
     known = _after(dataset)
     for definition in known:
         found = next((use for use in _uses(definition, known) if is_gone(use)), None)
@@ -62,7 +62,7 @@ def refuse_if_broken(dataset: UnitOfWork, changed: Definition) -> None:
 def refuse_if_displayed(before: Definition, after: Definition | None) -> None:
     """Raise Refused if a display format has the attribute, and the database cannot compute it after the change.
 
-    after: None if it will be gone
+    after: None if the commit removes it
     """
     for repository in repositories:
         if not _displays(repository, before):
@@ -119,7 +119,7 @@ def _after(dataset: UnitOfWork) -> tuple[Definition, ...]:
 
 
 class _Recorder(Binder):
-    """A binder that notes the calculated attributes that it meets."""
+    """A binder that records the calculated attributes that it binds."""
 
     def __init__(self, pending: Sequence[Definition]) -> None:
         super().__init__(Access(None), pending=pending)
@@ -137,7 +137,7 @@ def _bind(binder: Binder, definition: Definition) -> Value | None:
 
 
 def _bound(definition: Definition, pending: Sequence[Definition]) -> tuple[Value, set[Use]] | None:
-    """The expression and the attributes that it meets; None for a definition that cannot be evaluated anyway."""
+    """The expression and the calculated attributes in it; None for a definition that cannot be evaluated anyway."""
     recorder = _Recorder(pending)
     try:
         value = _bind(recorder, definition)
@@ -148,8 +148,8 @@ def _bound(definition: Definition, pending: Sequence[Definition]) -> tuple[Value
 
 
 def _uses(definition: Definition, known: Sequence[Definition]) -> list[Use]:
-    """What a definition uses, its repository first; nothing if it cannot be evaluated anyway."""
-    # What is going to be removed is still in force, so definitions of this commit come first, then stored ones.
+    """The members that a definition uses, its repository first; none if it cannot be evaluated anyway."""
+    # Removed members still bind, so bind with the pending definitions first, then with the stored ones.
     found = _bound(definition, known)
     if found is None:
         return []
@@ -185,7 +185,7 @@ def _reason(definition: Definition, use: Use) -> Message:
 
 
 def _row_of(definition: Definition, use: Use) -> int:
-    """The first row that names it; the starting row if the value reaches it in another way."""
+    """The first row that names the member; the starting row if no row does."""
     name = use.name.lstrip("@#").lower() or use.repository.lower()
     naming = (
         row.number for row in definition.rows if any(name in parameter.value.lower() for parameter in row.parameters)
@@ -194,6 +194,6 @@ def _row_of(definition: Definition, use: Use) -> int:
 
 
 def has(repository: Repository[Any] | None, name: str) -> bool:
-    """Whether the repository's entities have what this repository declares: it is it, or inherits from it."""
+    """Whether `repository` is the repository with this name, or inherits from it."""
     declared = repositories.for_entity_name(name)
     return repository is not None and declared is not None and issubclass(repository.model, declared.model)

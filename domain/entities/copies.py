@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from domain.dataset.checks import access
+from domain.model.custom_properties import definitions
 from domain.model.registry import repositories
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ _NOT_COPIED = frozenset(
 
 
 def values_of_copy(source: Record, parent: Record | None) -> dict[str, Any]:
-    """API name → value of a copy under `parent`: what callers may set. References to hidden entities are null."""
+    """Values of a copy under `parent` that callers may set, by API name. References to hidden entities are null."""
     repository = source.repository
     values: dict[str, Any] = {}
     for attribute in repository.attributes.values():
@@ -36,6 +37,14 @@ def values_of_copy(source: Record, parent: Record | None) -> dict[str, Any]:
     return values
 
 
+def copy_custom(source: Record, copy: Record) -> None:
+    """Give the copy the values of the source's custom properties that are defined and that the caller may see."""
+    visible = access.visible_custom(source)
+    for known in definitions(copy.repository.name).values():
+        if known.code in visible:
+            copy.dataset.set_custom(copy, known.code, visible[known.code])
+
+
 def entity_copy(source: Record, parent: Record | None = None) -> Record:
     """A new entity with the values of the source, and copies of the parts that it owns and the caller may see."""
     dataset = source.dataset
@@ -44,6 +53,7 @@ def entity_copy(source: Record, parent: Record | None = None) -> Record:
     if parent is None and repository.owner is not None:
         parent = source.parent
     copy = dataset.create(repository, values, parent=parent, by_client=True)
+    copy_custom(source, copy)
     for collection, child in repository.collections.items():
         part = repositories[child.repository]
         is_owned = part.owner is not None and part.owner.name == child.back_reference

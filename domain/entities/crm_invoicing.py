@@ -81,7 +81,7 @@ class InvoiceLines(Repository[InvoiceLine]):
 
 
 class Invoice(BilledDocument, Document):
-    """What a customer has to pay."""
+    """A request for payment to a customer."""
 
     apply_date = models.DateField()
     automatic_order_linking = models.BooleanField(default=False)

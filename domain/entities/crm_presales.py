@@ -58,7 +58,7 @@ class OfferLines(Repository[OfferLine]):
 
 
 class Offer(SalesDocument, Document):
-    """What was offered to a prospective or present customer."""
+    """An offer to a prospective or present customer."""
 
     accepted_on = models.DateTimeField(null=True, blank=True)
     notes = models.CharField(max_length=254, null=True, blank=True)

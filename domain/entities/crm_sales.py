@@ -193,7 +193,7 @@ class SalesOrderLines(Repository[SalesOrderLine]):
 
 
 class SalesOrder(SalesDocument, BilledDocument, Document):
-    """What a customer ordered."""
+    """An order of a customer."""
 
     apply_trade_conditions = models.BooleanField(null=True, blank=True, default=True)
     credit_limit_override = models.BooleanField(default=False)

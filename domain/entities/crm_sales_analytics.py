@@ -12,7 +12,7 @@ from foundation.models import Entity
 
 
 def _reference(to: str, *, null: bool = False) -> ReferenceField:
-    # Nothing follows a view: what it refers to is kept or deleted because of the order and its line.
+    # The rows of a view restrict no deletion: the references of the order and its line do.
     return ReferenceField(to, models.DO_NOTHING, null=null, db_constraint=False)
 
 

@@ -1,4 +1,4 @@
-"""Crm.SalesForce: the people who sell."""
+"""Crm.SalesForce: sales persons."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from foundation.models import AggregateRoot
 
 
 class SalesPerson(AggregateRoot):
-    """A person who sells."""
+    """A sales person."""
 
     commission_percent = ExactDecimalField(7, 6, null=True, blank=True)
     commission_policy_id = GuidField(null=True, blank=True)

@@ -1,4 +1,4 @@
-"""Validations of the definitions of custom properties (spec 10, 10.2): what is wrong is said when it is saved."""
+"""Validations of the definitions of custom properties (spec 10, 10.2), run when a definition is saved."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from domain import query
 from domain.dataset.lookups.allowed_values import names_parent, with_parent
 from domain.dataset.tables.custom_indexes import write_index
 from domain.entities.calculation_uses import has, refuse_if_used
-from domain.model.custom_properties import AllowedValue, Definition
+from domain.model.custom_properties import PREFIX, AllowedValue, Definition, escape_code
 from domain.model.custom_values import stored_form
 from domain.model.filter_xml import filter_of_xml
 from domain.model.naming import near
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from domain.dataset.records.record import Record
 
 _MEASURES = ("Unit", "Currency")
-#: What stored values depend on.
+#: Attributes that may not change while values are stored.
 _IDENTITY = ("EntityName", "Code", "PropertyType")
 _FILTERS = ("AllowedValuesFilter", "AllowedValuesFilterXML")
 #: A parent's value, to check a filter that depends on it.
@@ -37,7 +37,7 @@ def _refuse(target: str, message: Message) -> errors.Refused:
 
 
 def of_a_known_repository(definition: Record) -> None:
-    """The repository of a property exists; otherwise no entity would ever have the property."""
+    """The repository of the property must exist."""
     for name in ("EntityName", "AllowedValuesEntityName"):
         given = definition.values.get(name)
         if given is not None and repositories.for_entity_name(given) is None:
@@ -46,7 +46,7 @@ def of_a_known_repository(definition: Record) -> None:
 
 
 def of_one_type(definition: Record) -> None:
-    """What is said of the values fits their type."""
+    """The attributes that restrict values must fit the property's type."""
     values, kind = definition.values, str(definition.values["PropertyType"])
     if kind == "Reference" and not values.get("AllowedValuesEntityName"):
         raise _refuse(
@@ -68,7 +68,7 @@ def of_one_type(definition: Record) -> None:
 
 
 def indexed_by_a_plain_code(definition: Record) -> None:
-    """The code of an indexed property has no character that JSON escapes: not every database finds it by an index."""
+    """The code of an indexed property must have no character that JSON escapes, which not every database can index."""
     code = str(definition.values["Code"])
     if definition.values.get("IsIndexed") and json.dumps(code, ensure_ascii=False) != f'"{code}"':
         raise _refuse(
@@ -76,8 +76,22 @@ def indexed_by_a_plain_code(definition: Record) -> None:
         )
 
 
+def named_apart(definition: Record) -> None:
+    """Codes of one entity must have different API names: `a-b` and `a_u002Db` have the same."""
+    code = str(definition.values["Code"])
+    name = escape_code(code)
+    repository = repositories.for_entity_name(definition.values.get("EntityName") or "")
+    if "_u" not in name or repository is None:
+        return
+    names = [each.entity_name for each in repository.lineage]
+    for other in definition.dataset.find_all(definition.repository, entity_name__in=names):
+        taken = str(other.values["Code"])
+        if taken != code and escape_code(taken) == name:
+            raise _refuse("Code", Message("{0} has this name in the API already, as {1}", taken, PREFIX + name))
+
+
 def required_in_documents(definition: Record) -> None:
-    """A state from which the property is required is one of documents, and says of something required."""
+    """RequiredFromState needs a repository of documents, and a property that is marked as required."""
     values = definition.values
     if not values.get("RequiredFromState"):
         return
@@ -89,7 +103,7 @@ def required_in_documents(definition: Record) -> None:
 
 
 def apart_from_itself(definition: Record) -> None:
-    """The parent property belongs to the same entities, and no property depends on itself."""
+    """The parent property must belong to the same entities; parents must not form a cycle."""
     parent = _related(definition, "AllowedValuesParentProperty")
     if parent is not None and parent.values.get("EntityName") != definition.values.get("EntityName"):
         raise _refuse(
@@ -120,7 +134,7 @@ def _related(definition: Record, name: str) -> Record | None:
 
 
 def kept_by_values(definition: Record) -> None:
-    """What stored values depend on does not change while there are any."""
+    """Attributes in _IDENTITY must not change while values are stored."""
     changed = [name for name in _IDENTITY if name in definition.original_values]
     if definition.is_deleted or definition.is_new or not changed:
         return
@@ -140,7 +154,7 @@ def _has_values(repository: Repository[Any], code: str) -> bool:
 
 
 def needed_by_no_calculation(definition: Record) -> None:
-    """A property that a calculated attribute uses stays as it is."""
+    """A property that a calculated attribute uses must not change or be deleted."""
     before = {**definition.values, **definition.original_values}
     is_gone = definition.is_deleted or not definition.values.get("IsActive")
     if (
@@ -156,7 +170,7 @@ def needed_by_no_calculation(definition: Record) -> None:
 
 
 def default_of_its_type(definition: Record) -> None:
-    """The default is a value that an entity may have; that of a Reference is looked for when an entity is created."""
+    """The default must be a valid value of the property; that of a Reference is checked when an entity is created."""
     values = definition.values
     text = values.get("DefaultValue")
     if text is None:
@@ -194,7 +208,7 @@ def _check(definition: Record, text: str, target: str, **limits: Any) -> None:
 
 
 def values_of_its_type(definition: Record) -> None:
-    """Allowed values are of the property's type, as a canonical text that every caller may write."""
+    """Allowed values must have the property's type, in its canonical text form."""
     if str(definition.values["PropertyType"]) in ("Text", "Reference"):
         return
     for child in definition.children("AllowedValues"):
@@ -202,7 +216,7 @@ def values_of_its_type(definition: Record) -> None:
 
 
 def filters_of_entities(definition: Record) -> None:
-    """The filters of allowed entities are understood by the repository that they belong to."""
+    """The filters of allowed entities must be valid for the repository of these entities."""
     values = definition.values
     given = [name for name in _FILTERS if values.get(name)]
     if not given:
@@ -234,7 +248,7 @@ def _of_stored(check: Any) -> Any:
 
 
 def index_of_values(definition: Record) -> None:
-    """The database has an index of the values as long as the definition is marked as indexed."""
+    """Create or drop the index of the values with the commit, as the definition is marked as indexed or not."""
     values = definition.values
     if definition.is_deleted or definition.is_new or any(name in definition.original_values for name in _OF_INDEX):
         before = {**values, **definition.original_values}
@@ -268,6 +282,7 @@ VALIDATIONS = (
         (
             of_one_type,
             indexed_by_a_plain_code,
+            named_apart,
             required_in_documents,
             apart_from_itself,
             filters_of_entities,

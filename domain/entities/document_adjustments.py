@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from domain.dataset.checks import access
 from domain.entities.behaviour import find_all, user_login
-from domain.entities.copies import values_of_copy
+from domain.entities.copies import copy_custom, values_of_copy
 from domain.model.registry import repositories
 from foundation import errors
 from foundation.enums import DOCUMENT_STATE
@@ -34,6 +34,7 @@ def adjustment_create(document: Record, differences: Mapping[str, Mapping[str, D
     check_adjustable(document)
     values = {**values_of_copy(document, None), "AdjustedDocument": document.id}
     adjustment = dataset.create(repository, values, by_client=True)
+    copy_custom(document, adjustment)
     for line in document.children(_LINES):
         if line.id not in differences:
             continue
@@ -43,6 +44,7 @@ def adjustment_create(document: Record, differences: Mapping[str, Mapping[str, D
         correction = dataset.create(
             line.repository, {**copied, **differences[line.id]}, parent=adjustment, by_client=True
         )
+        copy_custom(line, correction)
         _require_match(correction, adjustment, document)
     return adjustment
 
@@ -117,7 +119,7 @@ def check_adjusted_document(document: Record) -> None:
         return
     adjusted, repository = document.adjusted_document, document.repository
     if adjusted is None:
-        # The check of references says so.
+        # The check of references reports it.
         return
     if adjusted.repository is not repository:
         raise errors.Refused(

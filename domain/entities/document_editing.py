@@ -30,7 +30,7 @@ def planned_becomes_firm(document: Record) -> None:
 
 
 def planned_root_becomes_firm(part: Record) -> None:
-    """Edit effect: lines and other parts are edits of their document."""
+    """Edit effect: an edit of a line or other part counts as an edit of its document."""
     if part.is_new or part.is_deleted or part.original_values or part.custom_changed:
         for root in part.roots:
             if "State" in root.values:
@@ -43,6 +43,8 @@ def _make_firm(document: Record) -> None:
         and document.values["State"] == "Planned"
         and not document.is_changed("state")
         and not document.planning_only
+        # After the edit an operation may have moved the document back.
+        and not any(change.is_new for change in document.children("StateChanges"))
     ):
         document.dataset.assign(document, "State", "FirmPlanned")
         # The user status belongs to the former state.
@@ -52,20 +54,20 @@ def _make_firm(document: Record) -> None:
 
 def _document_open(document: Record, attribute: str) -> None:
     """Edit guard of documents."""
-    if not document.is_new and attribute not in LIFECYCLE:
+    if attribute not in LIFECYCLE:
         _require_editable(document, document.values["Void"], document.values["State"])
 
 
 def _root_open(part: Record, attribute: str) -> None:
     """Edit guard of lines and other parts."""
     root = part.root
-    if not root.is_new and "State" in root.values:
+    if "State" in root.values:
         _require_editable(root, root.values["Void"], root.values["State"])
 
 
 def _line_open(line: Record, attribute: str) -> None:
-    """Edit guard of lines that adjustments correct. Within a Domain transaction the corrections of a document that is
-    stored as released may be pending: CreateAdjustmentDocuments takes them, and a commit refuses them.
+    """Edit guard of lines that adjustments correct. A Domain transaction may keep pending corrections of a document
+    stored as released: CreateAdjustmentDocuments moves them to an adjustment, and a commit refuses them.
     """
     if attribute not in CORRECTED or not line.dataset.keeps_edits or not _is_stored_as_released(line.root):
         _root_open(line, attribute)

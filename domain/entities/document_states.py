@@ -28,14 +28,14 @@ def transition_allowed(from_state: str, to_state: str, *, planning_only: bool = 
 
 
 def document_change_state(document: Record, new_state: str, *, user_status: Record | None = None) -> None:
-    """Move the document to a state (a member's name), or within its state to another user status.
+    """Move the document to a state (name of an enum member), or within its state to another user status.
 
     The present state without a user status changes nothing (spec 14.1). Raises the events STATECHANGING before and
     STATECHANGED after, records a StateChanges entity, sets times. Nothing is committed. Raises Refused: void, a
     transition that is not allowed, a user status of another type or state, an exit status that has not been reached.
     """
     dataset = document.dataset
-    # Not `document.state`, which is the record's own.
+    # Not `document.state`, which is the state of the record.
     old_state: str = document.values["State"]
     if new_state == old_state and user_status is None:
         return
@@ -74,7 +74,7 @@ def _releases(old_state: str, new_state: str) -> bool:
 
 
 def document_make_void(document: Record, reason: str) -> None:
-    """Make the document void, for a reason. Raises the event VOIDING first. Nothing is committed."""
+    """Make the document void with a reason. Raises the event VOIDING first. Nothing is committed."""
     dataset = document.dataset
     if document.void:
         raise errors.Refused(errors.DOCUMENT_VOID, document.describe())
@@ -112,7 +112,7 @@ def _check_user_status(document: Record, status: Record, state: str) -> None:
 
 
 class Status(Protocol):
-    """A user status, as far as the question is whether its state is left from it."""
+    """The attribute of a user status that `exit_statuses` reads."""
 
     @property
     def is_exit_status(self) -> bool: ...
@@ -122,16 +122,16 @@ S = TypeVar("S", bound=Status)
 
 
 def exit_statuses(statuses: Sequence[S]) -> list[S]:
-    """Those of a state's active user statuses from one of which alone the state is left; [] if it is left from any.
+    """The user statuses of a state from which a document may leave it; [] if it may from any.
 
-    Statuses are exits by default; only if some are not must another one have been reached.
+    statuses: the active ones of the state. By default every status is an exit, and the state is not restricted.
     """
     exits = [status for status in statuses if status.is_exit_status]
     return exits if len(exits) < len(statuses) else []
 
 
 def _check_exit(document: Record, old_state: str) -> None:
-    """A state with exit statuses is left only from one of them."""
+    """Raise Refused if the state has exit statuses and the document is in none of them."""
     document_type = document.document_type
     if document_type is None:
         return

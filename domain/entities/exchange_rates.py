@@ -64,10 +64,10 @@ def _pending_line(dataset: UnitOfWork, source: str, target: str, date: datetime.
 
 @lru_cache(maxsize=1)
 def _directory_line_sql() -> str:
-    """Raw SQL: each order needs it, and building the query with the ORM took longer than running it.
+    """SQL of the look-up. Raw, since each order runs it, and the ORM took longer to build the query than to run it.
 
-    From the newest directory backwards, by the index `currency_directory_date`. SQLite keeps the order of a CROSS JOIN;
-    without the plus sign it would look through all lines of the currency.
+    Reads from the newest directory backwards, by the index `currency_directory_date`. SQLite keeps the order of a CROSS
+    JOIN; without the plus sign it would scan all lines of the currency.
     """
     line, directory, document = (
         repositories[name].model._meta.db_table for name in (_LINES, _DIRECTORIES, "General.Documents.Documents")
@@ -79,7 +79,7 @@ def _directory_line_sql() -> str:
         f"AND h.concrete_repository = '{_DIRECTORIES}' AND d.document_ptr_id = h.id AND l.currency_directory_id = h.id "
         "ORDER BY h.document_date DESC, l.id LIMIT 1"
     )
-    # Asked first, so that a way without rates, mostly the inverse one, is not looked for on all days.
+    # Checked first: a direction without rates, mostly the inverse one, would scan the directories of all days.
     has_rates = (
         f'EXISTS (SELECT 1 FROM "{directory}" WHERE to_currency_id = %s) '  # noqa: S608  (as above)
         f'AND EXISTS (SELECT 1 FROM "{line}" WHERE from_currency_id = %s)'

@@ -1,4 +1,4 @@
-"""General: the companies that the instance keeps books for."""
+"""General: the enterprise companies, for which the instance keeps books."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""General.Activities: things to be done at a time."""
+"""General.Activities: tasks, meetings, calls."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ACTIVITY_SYSTEM_TYPE = EnumType(
 
 
 class Activity(Document):
-    """Something to be done at a time: a task, a meeting, a call."""
+    """A scheduled task, meeting or call."""
 
     deadline_time = models.DateTimeField(null=True, blank=True)
     end_time = models.DateTimeField(null=True, blank=True)
@@ -50,7 +50,7 @@ def subject_of_type(activity: Record) -> None:
 
 
 def parties_of_company(activity: Record) -> None:
-    """Late default: without other parties, the company's."""
+    """Late default: missing parties are the company's."""
     fill(activity, "owner_party_id", activity.from_party_id)
     fill(activity, "responsible_party_id", activity.owner_party_id)
 

@@ -1,4 +1,4 @@
-"""General.Contacts: parties and how to reach them."""
+"""General.Contacts: parties and their contact mechanisms."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ PARTY_TYPES = {
 
 
 class ContactMechanism(PolymorphicRoot):
-    """An address, telephone, mailbox or other way to reach someone."""
+    """A contact mechanism: an address, telephone number, mailbox or other."""
 
     name = models.CharField(max_length=254)
     contact_mechanism_type = EnumField(CONTACT_MECHANISM_TYPE, default="Address")
@@ -76,7 +76,7 @@ class ContactMechanisms(Repository[ContactMechanism]):
 
 
 class Party(PolymorphicRoot):
-    """Anyone or any place that takes part in business: the base of persons, companies, locations and stores."""
+    """The base of persons, companies, company locations and stores."""
 
     party_code = models.CharField(max_length=16)
     party_name = MultilanguageField(max_length=254)
@@ -168,7 +168,7 @@ class PartyBankAccounts(Repository[PartyBankAccount]):
 
 
 class PartyContactMechanism(ContactMechanism):
-    """A way to reach one party."""
+    """A contact mechanism of a party."""
 
     party = ReferenceField("Party", owner=True)
     from_date = models.DateTimeField(null=True, blank=True, default=current_day)
@@ -180,7 +180,7 @@ class PartyContactMechanism(ContactMechanism):
     thru_date = models.DateTimeField(null=True, blank=True)
 
 
-#: For lists of what has a reference `party`.
+#: For lists of entities with a reference `party`.
 PARTY_PHONE = CollectionColumn(
     name="phone",
     title=_("Phone"),
@@ -206,7 +206,7 @@ class PartyContactMechanisms(Repository[PartyContactMechanism]):
 class Company(Stamped, Party):
     """A legal entity."""
 
-    # Named, because Django's default would be Party.company, which is the company of locations.
+    # related_name, because Django's default would be Party.company, which is the company of locations.
     party_ptr = models.OneToOneField(
         Party, models.CASCADE, parent_link=True, primary_key=True, related_name="+", serialize=False
     )
@@ -254,7 +254,7 @@ class Companies(Repository[Company]):
 
 
 class CompanyLocation(Party):
-    """A place where a company works."""
+    """A location of a company."""
 
     bill_to = EnumField(COMPANY_LOCATION_BILL_TO, null=True, blank=True)
     location_name = MultilanguageField(max_length=254)
@@ -293,7 +293,7 @@ class Person(Stamped, Party):
 
 
 def name_of_person(person: Record) -> None:
-    """Calculation: first, middle and last name, in every language that one of them has."""
+    """Calculation: first, middle and last name, in every language in which one of them is given."""
     parts = [texts for texts in (person.first_name, person.middle_name, person.last_name) if texts]
     languages = dict.fromkeys(language for texts in parts for language in texts)
     names = {language: " ".join(in_language(texts, language) for texts in parts) for language in languages}

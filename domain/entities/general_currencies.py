@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Currency(AggregateRoot):
-    """A currency, known by its sign."""
+    """A currency, identified by its sign."""
 
     currency_sign = models.CharField(max_length=4)
     name = models.CharField(max_length=50)
@@ -60,7 +60,7 @@ class CurrencyDirectoryLines(Repository[CurrencyDirectoryLine]):
 
 
 class CurrencyDirectory(Document):
-    """A list of exchange rates, issued as a document."""
+    """A document with the exchange rates of a day."""
 
     is_default = models.BooleanField(default=True)
     is_single_execution = models.BooleanField(default=False)

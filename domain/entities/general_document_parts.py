@@ -99,7 +99,7 @@ class DocumentComment(Entity):
 
 
 def comment_of_user(comment: Record) -> None:
-    """Late default: who remarks."""
+    """Late default: the user of the comment."""
     caller = comment.dataset.context.user
     fill(comment, "user_id", caller.id if caller is not None else None)
 
@@ -153,7 +153,7 @@ class DocumentFileAttachments(DocumentParts[DocumentFileAttachment]):
 
 
 class DocumentFulfillment(Entity):
-    """How much of a document line has been carried out."""
+    """The fulfilled quantity of a document line."""
 
     document = ReferenceField("Document", owner=True)
     destination_entity_name = models.CharField(max_length=64, default="")
@@ -182,7 +182,7 @@ class DocumentFulfillments(DocumentParts[DocumentFulfillment]):
 
 
 class DocumentLineAmount(Entity):
-    """The share of an additional amount that a line was given."""
+    """The share of an additional amount that is allocated to a line."""
 
     document = ReferenceField("Document", owner=True)
     document_line_id = GuidField()

@@ -76,10 +76,10 @@ class Document(PolymorphicRoot):
 
     class Meta:
         constraints = [unique("document", "enterprise_company", "document_type", "document_no")]
-        # Each order looks for the newest rates: among years of them, and of millions of documents.
+        # For the newest exchange rates, which each order looks up among millions of documents.
         indexes = [
             models.Index(
-                # The first column is always the same: with it, SQLite prefers this index to that of the first column.
+                # The first column is constant here: with it, SQLite prefers this index to the one on that column.
                 fields=["concrete_repository", "document_date"],
                 name="currency_directory_date",
                 condition=models.Q(concrete_repository="General.Currencies.CurrencyDirectories"),
@@ -93,7 +93,7 @@ def document_date_today(document: Record) -> None:
 
 
 def entity_name_of_repository(document: Record) -> None:
-    """Late default: the kind of document, for clients of General_Documents_Documents."""
+    """Late default: the repository's entity name, for clients of General_Documents_Documents."""
     if document.is_new:
         document.entity_name = document.repository.entity_name
 
@@ -192,7 +192,7 @@ def _generator(document: Record) -> Record | None:
 
 def state_in_words(document: Record) -> None:
     """Calculation: the state with its user status, and the tags at the end of display texts."""
-    # Not `document.state`, which is the record's own.
+    # Not `document.state`, which is the state of the record.
     state = document.values["State"]
     status = document.user_status
     words = f"{state} ({in_language(status.user_status_name, 'en')})" if status is not None else state

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Folder(AggregateRoot):
-    """A folder. The model facts give it a name only; its place in a tree is ours."""
+    """A folder. The model facts declare only its name; the reference to a parent folder is our addition."""
 
     name = models.CharField(max_length=254)
     parent_folder = ReferenceField("self", null=True, blank=True)

@@ -80,7 +80,7 @@ def code_under_parent(group: Record) -> None:
 
 def path_from_parents(group: Record) -> None:
     """Calculation: /parent's code/own code/, also in the groups below."""
-    if not _is_own_ancestor(group):  # which the validations refuse; its path would have no end
+    if not _is_own_ancestor(group):  # the validations refuse a cycle, whose path would be endless
         _renew_path(group, set())
 
 

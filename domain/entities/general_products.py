@@ -70,7 +70,7 @@ PRODUCT_USE_LOTS = EnumType(
 
 
 class Product(Stamped, AggregateRoot):
-    """Something that is bought, sold, made or rendered as a service."""
+    """A product or service that is bought, sold or made."""
 
     part_number = models.CharField(max_length=32)
     name = MultilanguageField(max_length=254)
@@ -146,7 +146,7 @@ def _default_first(group: Record) -> tuple[bool, str]:
 
 @AtCommit
 def group_is_known(product: Record) -> None:
-    """Late default that only refuses: says why there is no default group. `validate` reports other missing values."""
+    """Late default that raises Refused with the reason why there is no default group."""
     if product.is_new and product.product_group_id is None:
         raise errors.Refused(errors.NO_PRODUCT_GROUP, product.repository.entity_type, target="ProductGroup")
 

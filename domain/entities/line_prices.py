@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from domain.dataset.tables.row_storage import chunks, row_storage_of
+from domain.dataset.tables.row_storage import CHUNK, row_storage_of
 from domain.entities.behaviour import fill, per_commit, set_computed, set_suggested
 from domain.entities.document_adjustments import is_adjustment, is_released
 from domain.entities.enums import PRIORITY
@@ -17,6 +17,7 @@ from domain.entities.prices import Price, Sale, best_price, exchange
 from domain.entities.units import Equation, Unit, convert, to_base
 from domain.model.attributes import AtCommit, LateDefault
 from domain.model.registry import repositories
+from foundation.batches import batched
 
 if TYPE_CHECKING:
     from domain.dataset.records.record import Record, UnitOfWork
@@ -83,9 +84,9 @@ def price_of_product(line: Record) -> None:
 
 
 def price_for_quantity(line: Record) -> None:
-    """Calculation: another quantity may have another price, but never replaces a user's price.
+    """Calculation: the effective price for the new quantity.
 
-    Nor the price of a released document, whose quantity an adjustment corrects.
+    Keeps a price that a user set, and that of a released document, whose quantity an adjustment corrects.
     """
     header = line.parent
     if header is not None and is_released(header):
@@ -163,7 +164,7 @@ def _standard_price(line: Record, product: Record, header: Record, sold: Unit, d
     if amount == 0 or source is None or source == target:
         return amount
     rate = exchange_rate(line.dataset, source, target, date)
-    # Without a rate there is no price: zero is noticed, a sum in the wrong currency is not.
+    # Without a rate the price is zero, which users notice; they may overlook an amount in the wrong currency.
     return exchange(amount, *rate) if rate is not None else Decimal(0)
 
 
@@ -197,12 +198,12 @@ def _load_prices(dataset: UnitOfWork, products: Iterable[str], currency: str) ->
 def _stored_prices(products: Sequence[str], currency: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """(guid, Python name → value) of the active prices of the products in the currency.
 
-    The currency is no part of the statement: most prices have the same one, and SQLite without statistics would look
-    through all of those by its index.
+    The statement does not filter by currency: most prices have the same one, and SQLite without statistics would scan
+    them all by that column's index.
     """
     repository = repositories[_PRICES]
     names = {name: repository.by_python_name[name.removesuffix("_id")].name for name in _PRICE_AND_BUYERS}
-    for part in chunks(products):
+    for part in batched(products, CHUNK):
         marks = ", ".join(["%s"] * len(part))
         for id, row in row_storage_of(repository).load_where(f"product_id IN ({marks}) AND is_active", part).items():
             values = {name: row.values[api_name] for name, api_name in names.items()}

@@ -55,7 +55,7 @@ def description_from_product(line: Record) -> None:
 
 
 def copy_product(line: Record) -> None:
-    """Calculation: another product sets its own description and unit."""
+    """Calculation: a changed product sets its description and unit."""
     product = line.product
     if product is not None:
         set_computed(line, "product_description", product.name)

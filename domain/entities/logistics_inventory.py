@@ -28,7 +28,7 @@ LOT_STATUS = EnumType(
 
 
 class Lot(AggregateRoot):
-    """Goods of a product that came together and are traced together."""
+    """A lot: goods of one product that were received together and are traced together."""
 
     number = models.CharField(max_length=30, db_index=True)
     alcoholic_strength = ExactDecimalField(5, 2, default=Decimal(0))
@@ -66,7 +66,7 @@ class Lots(Repository[Lot]):
 
 
 class StoreBin(Entity):
-    """A shelf or other place inside a store."""
+    """A storage place inside a store, such as a shelf."""
 
     store = ReferenceField("Store", owner=True)
     name = models.CharField(max_length=254)
@@ -83,7 +83,7 @@ class StoreBins(Repository[StoreBin]):
 
 
 class Store(Stamped, Party):
-    """A place where goods are kept."""
+    """A store of goods."""
 
     code = models.CharField(max_length=16)
     default_supply_store_id = GuidField(null=True, blank=True)

@@ -47,12 +47,12 @@ def from_header(pairs: Sequence[Pair]) -> LateDefault:
 
 
 def header_calculations(collection: str, pairs: Sequence[Pair]) -> tuple[Calculation, ...]:
-    """Calculations of headers: a value set there is copied to every line (frontend model); different lines clear it."""
+    """Calculations of headers: a header value is copied to every line (frontend model); differing lines clear it."""
 
     def spread(pair: Pair) -> Callable[[Record], None]:
         def set_lines(header: Record) -> None:
             value = header.values.get(pair[0])
-            # Null on the header means that the lines differ; their values stay.
+            # Null on the header means that the lines differ: keep their values.
             if header.dataset.model == "frontend" and value is not None:
                 for line in header.children(collection):
                     header.dataset.assign(line, pair[1], value)

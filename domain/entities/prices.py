@@ -62,7 +62,7 @@ def _holds(price: Price, sale: Sale, quantity_in: Callable[[str], Decimal | None
     quantity = quantity_in(price.unit)
     if quantity is None:
         return False
-    # Returns have the price of the original sale.
+    # Returns, with negative quantities, have the price of the original sale.
     amount = abs(quantity)
     if price.min_quantity is not None and amount < price.min_quantity:
         return False

@@ -26,7 +26,7 @@ DEAL_TYPE_TAX_CODE = EnumType(
 
 
 class DealType(AggregateRoot):
-    """How a deal is treated for value added tax."""
+    """A treatment of deals for value added tax."""
 
     code = models.CharField(max_length=32)
     name = models.CharField(max_length=254)

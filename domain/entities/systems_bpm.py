@@ -145,13 +145,13 @@ def of_a_valid_definition(attribute: Record) -> None:
 
 
 def needed_by_no_other(attribute: Record) -> None:
-    """Validation: what other calculated attributes need of it stays."""
+    """Validation: a change must not break other calculated attributes that use this one."""
     before = {**attribute.values, **attribute.original_values}
     if attribute.is_new or not before["IsActive"]:
         return
     repository = repositories.for_entity_name(before["RepositoryName"])
     stored = None if repository is None else definitions(repository).get(PREFIX + escape_code(before["Name"]))
-    if stored is None:  # its repository is gone
+    if stored is None:  # its repository no longer exists
         return
     after = None if attribute.is_deleted or not attribute.values["IsActive"] else definition_of(attribute)
     if after is None or (after.repository, after.name) != (stored.repository, stored.name):
@@ -164,7 +164,7 @@ def needed_by_no_other(attribute: Record) -> None:
 
 
 def of_a_valid_row(expression: Record) -> None:
-    """Validation: after a change of one row, too."""
+    """Validation: as of_a_valid_definition, after a change of a row."""
     attribute = expression.parent
     if attribute is not None and attribute.state == "Unchanged":
         check_attribute(attribute)
@@ -195,7 +195,7 @@ class CalculatedAttributes(Repository[CalculatedAttribute]):
     base_table = "Sys_Calculated_Attributes"
     category = "Settings"
     name_member = "name"
-    stamp = "custom_properties"
+    cache_version = "custom_properties"
     display_format = "{Caption:T}"
     validations = (of_a_valid_definition, needed_by_no_other)
     admin = AdminOptions(
@@ -258,7 +258,7 @@ class UserBusinessRules(Repository[UserBusinessRule]):
     base_table = "Sys_User_Business_Rules"
     category = "Settings"
     authored = True
-    stamp = "rules"
+    cache_version = "rules"
     code_member = "code"
     name_member = "name"
     admin = AdminOptions(hints={"is_active": _("As long as it is not active, a rule does nothing.")})

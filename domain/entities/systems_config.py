@@ -12,7 +12,7 @@ from foundation.enums import EnumType
 from foundation.fields import EnumField, MultilanguageField, ReferenceField, SecretTextField, utc_now
 from foundation.models import AggregateRoot, unique
 
-#: The members are the registered job types (jobs.types); only those that the platform can do.
+#: The members are the registered job types (jobs.types).
 JOB_TYPE = EnumType("Systems.Config.JobsRepository.JobType", {}, aliases={"DocumentStateChange": "DocumentChangeState"})
 
 # Cron is not in the model facts: spec 10.4.
@@ -55,7 +55,7 @@ WEB_SITE_TYPE = EnumType(
 
 
 class ConfigEntry(AggregateRoot):
-    """A setting by key, for everybody, a user or a machine."""
+    """A setting by key, for all users, one user or one machine."""
 
     description = models.CharField(max_length=254, null=True, blank=True)
     is_active = models.BooleanField(default=True)
@@ -76,11 +76,11 @@ class Config(Repository[ConfigEntry]):
 
 
 class Job(AggregateRoot):
-    """Work that the platform does by a schedule, or when it is asked to; see jobs.
+    """A job that the platform runs by a schedule or on demand; see jobs.
 
     job_configurations   JSON text: the settings of the job's type
     cron_expression      of the schedule Cron
-    run_on_idle          of the schedule Night: not while many sessions are live
+    run_on_idle          of the schedule Night: run only while few sessions are live
     """
 
     name = models.CharField(max_length=254, db_index=True)
@@ -141,10 +141,10 @@ class Translations(Repository[Translation]):
 
 
 class WebHook(AggregateRoot):
-    """The template of a request that rules send to another system.
+    """The template of an HTTP request that rules send to another system.
 
     signing_secret           signs deliveries; the previous one signs beside it until previous_secret_expires_utc
-    max_retries              empty: as retry_logic says
+    max_retries              empty: the number of retry_logic
     content_type             empty: derived from the headers or the body
     """
 

@@ -34,7 +34,7 @@ class ObjectChangesets(Repository[ObjectChangeset]):
     children = (Child("Changes", "Systems.Core.ObjectChanges"),)
     seen_through = "Changes"
     validations = (refuse_change,)
-    # A session is its user's secret towards other users.
+    # Other users must not see a user's session.
     unpublished = frozenset({"session_id", "audit_entry"})
     admin = AdminOptions(open_collections=frozenset({"Changes"}))
 
@@ -47,7 +47,7 @@ class ObjectChanges(Repository[ObjectChange]):
     access = "ReadOnly"
     tells_of = TellsOf("RepositoryName", "EntityItemId", values=("Changes", "OldValues"))
     validations = (refuse_change,)
-    # Pages show the differences on the versions of the entity, with the rights of the reader.
+    # No pages: the version pages of an entity show its changes, with the reader's rights.
     admin = AdminOptions(
         hidden=frozenset({"changes", "old_values"}),
         unlisted=frozenset({"changes", "old_values"}),
@@ -56,10 +56,10 @@ class ObjectChanges(Repository[ObjectChange]):
 
 
 def is_known_root(setting: Record) -> None:
-    """Validation: the setting is for a root repository, or for all, and stays with it."""
+    """Validation: the setting is for a root repository or for all (`*`), is never deleted and never moved."""
     name = setting.repository_name
     if setting.is_deleted or (not setting.is_new and setting.is_changed("repository_name")):
-        # What was not kept meanwhile would be missing, and nothing would say so.
+        # The history would have a gap that no setting records.
         raise _invalid(gettext("A setting stays with its repository: set another level."))
     if name == DEFAULTS:
         return
@@ -73,12 +73,12 @@ def is_known_root(setting: Record) -> None:
 
 
 def note_start(setting: Record) -> None:
-    """Late default: note from when on all changes of attributes are known. A lower level forgets it."""
+    """Late default: set `tracked_since` at level 3 and above, clear it at a lower level."""
     known = tracking.tracking()
     name = setting.repository_name
     former = known.get(name)
     if name == DEFAULTS:
-        # For the repositories that begin with it; those of level 3 before keep what they know.
+        # For repositories that were below level 3; the others keep their time.
         since = setting.tracked_since or setting.dataset.now()
         if setting.is_changed("tracking_level") and not setting.is_new:
             since = setting.dataset.now()
@@ -112,8 +112,8 @@ class RepositoryTrackings(Repository[RepositoryTracking]):
     code_member = "repository_name"
     display_format = "{RepositoryName}"
     category = "Settings"
-    stamp = tracking.STAMP
-    # Whoever sets it decides what others may later prove.
+    cache_version = tracking.CACHE_VERSION
+    # A setting decides which changes can be proved later, so only administrators may write it.
     decides_access = True
     read_only = frozenset({"tracked_since"})
     late_defaults = (note_start,)

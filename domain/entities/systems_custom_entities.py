@@ -79,7 +79,7 @@ class CustomEntityAttribute(Entity):
     """An attribute of a custom entity.
 
     default_value      as in JSON or, for a date, as in a URL: 2026-01-31
-    target_repository  of a Reference: the repository that it leads to
+    target_repository  of a Reference: the repository of its target
     enum_members       of an Enumeration: "Petrol = 0; Diesel = 1"; a member without a number gets one when it is saved
     measure_reference  of an Amount or Quantity: the attribute that refers to its currency or unit
     """
@@ -100,7 +100,7 @@ class CustomEntityAttribute(Entity):
 
 
 def plan_of(entity: Record) -> Plan:
-    """The plan of the pending changes of a definition. Raises Refused for one that is not sound."""
+    """The plan of the pending changes of a definition. Raises Refused for an invalid definition."""
     stored = definitions.stored()
     old = next((definition for definition in stored.values() if definition.id == entity.id), None)
     new = None if entity.is_deleted else definitions.read(entity, entity.children("Attributes"))
@@ -115,9 +115,9 @@ def plan_of(entity: Record) -> Plan:
 
 
 def change_the_table(entity: Record) -> None:
-    """Validation: the definition is sound, its plan possible and confirmed; the commit then changes the table."""
+    """Validation: the definition is valid, its plan possible and confirmed; the commit then changes the table."""
     dataset = entity.dataset
-    # One definition is changed at a time: names, owners and targets concern each other.
+    # One definition is changed at a time: definitions refer to each other by names, owners and targets.
     dataset.lock_value(entity.repository, "definitions")
     plan = plan_of(entity)
     for step in plan.steps:
@@ -131,11 +131,11 @@ def change_the_table(entity: Record) -> None:
 
 
 def number_the_members(attribute: Record) -> None:
-    """Late default: each member of an Enumeration has a number, which it keeps."""
+    """Late default: give each member of an Enumeration a permanent number."""
     if attribute.attribute_type == definitions.ENUMERATION:
         members = definitions.members_of(attribute)
         text = enumerations.text_of(members)
-        # What is wrong is told about the text as it was written.
+        # A text with problems stays as written, since the errors quote it.
         if text != (attribute.enum_members or "") and not any(enumerations.problems(members)):
             attribute.enum_members = text
 
@@ -174,7 +174,7 @@ def _check_unused(dataset: UnitOfWork, old: EntityDefinition, others: dict[str, 
 
 
 def _check_calculations(dataset: UnitOfWork, old: EntityDefinition, new: EntityDefinition | None) -> None:
-    """Calculated attributes keep the attributes that they use, with their types and members."""
+    """Raise Refused if calculated attributes would lose attributes that they use, or their types or members."""
     after = {} if new is None else new.by_name
     gone = {
         name
@@ -198,11 +198,11 @@ class CustomEntities(Repository[CustomEntity]):
     name = "Systems.Bpm.CustomEntities"
     base_table = "Sys_Custom_Entities"
     category = "Settings"
-    stamp = model_version.STAMP
+    cache_version = model_version.CACHE_VERSION
     code_member = "name"
     name_member = "name"
     display_format = "{Name}"
-    # Its rows make tables, whose entities every role with `*` may use.
+    # A definition creates a repository that every role with `*` may use.
     decides_access = True
     children = (Child("Attributes", "Systems.Bpm.CustomEntityAttributes"),)
     validations = (change_the_table,)
@@ -220,7 +220,7 @@ class CustomEntities(Repository[CustomEntity]):
             "track_changes": gettext_lazy("With time and user of creation and last change."),
         },
         labels={"track_changes": gettext_lazy("Stamp changes")},
-        # The page asks for a confirmation and sends it itself.
+        # The page sends the token after the administrator's confirmation.
         hidden=frozenset({"plan_token"}),
     )
 

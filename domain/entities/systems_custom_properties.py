@@ -57,7 +57,7 @@ class CustomProperties(Repository[CustomProperty]):
     name = "Systems.Bpm.CustomProperties"
     base_table = "Gen_Properties"
     category = "Settings"
-    stamp = "custom_properties"
+    cache_version = "custom_properties"
     code_member = "code"
     name_member = "name"
     admin = AdminOptions(

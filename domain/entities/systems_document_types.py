@@ -135,7 +135,7 @@ class DocumentTypes(Repository[DocumentType]):
 
 
 class DocumentTypeParts(Repository[M]):
-    """Base of the repositories of a document type's parts, which have no name."""
+    """Base of the repositories of a document type's parts."""
 
     name_member = "document_type.entity_name"
 
@@ -219,7 +219,7 @@ class DocumentTypeProperties(DocumentTypeParts[DocumentTypeProperty]):
 
 
 class DocumentTypeSecurityCondition(Entity):
-    """The access key that documents get under a condition."""
+    """The access key of documents that satisfy a condition."""
 
     document_type = ReferenceField("DocumentType", owner=True)
     condition_filter_xml = models.TextField()

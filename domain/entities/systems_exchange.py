@@ -56,7 +56,7 @@ class DataExchange(AggregateRoot):
 
 
 def created_by_caller(exchange: Record) -> None:
-    """Late default: the user of the exchange."""
+    """Late default: the caller is the user of the exchange."""
     caller = exchange.dataset.context.user
     fill(exchange, "created_by_user_id", caller.id if caller is not None else None)
 

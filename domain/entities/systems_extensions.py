@@ -1,8 +1,8 @@
-"""Systems.Core.Extensions: places of the pages that an application extends.
+"""Systems.Core.Extensions: extensions of pages by applications, each at an extension path.
 
-One place exists here: `/mainmenu/apps`, the list of applications on the home page of the admin. Its ExtensionData is a
-JSON object with the members of the reference platform: `uri`, the address to open, with placeholders as in templates
-(`{$user}`, `{$enterprisecompany}`); `slug`, unique; `category` and `icon`, which this page does not need.
+The only supported path is `/mainmenu/apps`, the list of applications on the home page of the admin. Its ExtensionData
+is a JSON object with the members of the reference platform: `uri`, the URL to open, with placeholders as in templates
+(`{$user}`, `{$enterprisecompany}`); `slug`, unique; `category` and `icon`, which this page ignores.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Extension(AggregateRoot):
     """An application's addition to a page.
 
     application_uri  the extended application; extension_uri is the application that extends it
-    extension_path   the place; without a meaning for other places than MAIN_MENU
-    extension_data   JSON text, in a form of the place
+    extension_path   the path; only MAIN_MENU has an effect
+    extension_data   JSON text, in the format of the path
     """
 
     application_uri = models.CharField(max_length=128)
@@ -50,7 +50,7 @@ class Extension(AggregateRoot):
 
 
 def check_menu_entry(extension: Record) -> None:
-    """Validation: an active entry of the main menu has an address to open and a slug of its own."""
+    """Validation: an active entry of the main menu has a URL to open and a unique slug."""
     if extension.is_deleted or extension.extension_path != MAIN_MENU or not extension.is_active:
         return
     data = _parsed(extension.extension_data)
@@ -81,7 +81,7 @@ def _parsed(text: str | None) -> dict[str, Any]:
 
 
 def data_of(text: str | None) -> dict[str, Any]:
-    """The ExtensionData of an entry; {} where it cannot be read."""
+    """The parsed ExtensionData of an entry; {} if it is invalid."""
     try:
         return _parsed(text)
     except errors.Refused:
@@ -100,5 +100,5 @@ class Extensions(Repository[Extension]):
     display_format = "{Name}"
     search_members = ("name",)
     validations = (check_menu_entry,)
-    # Its links are shown to everybody who enters the admin.
+    # The admin shows its links to all users.
     decides_access = True

@@ -38,7 +38,7 @@ PRINTOUT_ALLOW_PRINTING_ON_STATE = EnumType(
 
 
 class DataSource(AggregateRoot):
-    """A source of a printout's data."""
+    """A data source of printouts."""
 
     name = models.CharField(max_length=64)
     base_query_name = models.CharField(max_length=128)

@@ -1,4 +1,4 @@
-"""Systems.Security: users, roles and trusted applications, whose tables belong to identity."""
+"""Systems.Security: users, roles and trusted applications; the app identity owns their tables."""
 
 from __future__ import annotations
 
@@ -47,17 +47,20 @@ def notify_old_address(user: Record) -> None:
     """Validation: notify the old e-mail address after the new one is committed."""
     if user.state == "Modified" and user.is_changed("email") and (old := user.original("email")):
         notify = partial(old_address_notify, user.id, old, user.email or "")
-        # Runs after the commit, and does not fail with the queue.
+        # Runs after the commit; robust: a failure of the queue does not fail the request.
         user.dataset.defer_write(("old address", user.id), lambda: transaction.on_commit(notify, robust=True))
 
 
 def end_access(user: Record) -> None:
-    """Validation: a deactivated user's sessions and tokens end; one who is active again exists for directories."""
-    if user.state != "Modified" or not user.is_changed("active"):
+    """Validation: end the sessions and tokens of a deactivated user, and of one whose login, their `sub`, changed.
+
+    Show a reactivated user to directories (SCIM) again.
+    """
+    if user.state != "Modified":
         return
-    if user.active:
+    if user.is_changed("active") and user.active:
         user.dataset.defer_write(("directory", user.id), partial(show_to_directories, user.id))
-    else:
+    if user.is_changed("login") or (user.is_changed("active") and not user.active):
         user.dataset.defer_write(
             ("end of access", user.id), partial(access_end, user.id, by=actor_of_call(user.dataset.context))
         )
@@ -69,7 +72,7 @@ def show_to_directories(user_id: str) -> None:
 
 
 def remove_own_rows(record: Record) -> None:
-    """Validation: what belongs to a deleted user or role goes, too; a user's sessions and tokens end before."""
+    """Validation: delete the rows of a deleted user or role, too; end a user's sessions and tokens before."""
     if not record.is_deleted:
         return
     if record.repository.model is User:
@@ -110,7 +113,7 @@ class Users(Repository[User]):
 
 def system_user_create(dataset: UnitOfWork, application_uri: str, name: str) -> str:
     """The guid of a new system user for a service. It has no rights until an administrator gives it roles."""
-    # The end makes the login unique: one that an earlier application has used is never free again.
+    # The random suffix makes the login unique: a used login is never given again.
     login = f"{application_uri[:50]}-{secrets.token_hex(4)}"
     return dataset.create(
         Users.name, {"Login": login, "Name": {"EN": name}, "UserType": "SystemUserNoLogin"}, by_client=True
@@ -146,7 +149,7 @@ class Roles(Repository[Role]):
 
 
 def rules_of_applications(application: Record) -> None:
-    """Validation: the admin's rules of applications (spec 01, 1.3)."""
+    """Validation: the same checks of applications as in the admin (spec 01, 1.3)."""
     if application.is_deleted:
         return
     members = application.repository.by_python_name
@@ -166,10 +169,7 @@ def rules_of_applications(application: Record) -> None:
 
 
 def warn_of_what_cannot_work(application: Record) -> None:
-    """Last validation but one: warns the user of settings that cannot work, in X-Warnings and in the admin (spec 01,
-    1.3 and
-    1.4).
-    """
+    """Last validation but one: warn of settings that cannot work, in X-Warnings and the admin (spec 01, 1.3, 1.4)."""
     if application.is_deleted:
         return
     dataset = application.dataset
@@ -184,13 +184,13 @@ def warn_of_what_cannot_work(application: Record) -> None:
 
 
 def _as_model(application: Record) -> TrustedApplication:
-    """The record's values as an unsaved model instance, for checks of identity."""
+    """The record's values as an unsaved model instance, for the checks of the app identity."""
     members = application.repository.by_python_name
     fields = [field for field in TrustedApplication._meta.concrete_fields if field.name in members]
     result = TrustedApplication(
         **{field.attname: application.values.get(members[field.name].name) for field in fields if field.attname != "id"}
     )
-    # As the dataset has it: it may be created or changed with the application.
+    # From the dataset, where the user may be created or changed together with the application.
     if (user := application.system_user) is not None:
         result.system_user = User(
             id=user.id, login=user.login, user_type=user.user_type, active=user.active, is_admin=user.is_admin
@@ -227,12 +227,12 @@ def keep_secret_hash(application: Record) -> None:
 
 
 def seal_secret(application: Record, secret: str) -> None:
-    """Keep the secret itself, encrypted, with the commit: what the application signs with (client_secret_jwt)."""
+    """With the commit, store the secret itself, encrypted: the key of the application's client_secret_jwt."""
     application.dataset.defer_write(_sealed_key(application), partial(_write_sealed, application.id, secret))
 
 
 def remove_sealed_secret(application: Record) -> None:
-    """Late default: remove the secret itself once the application does not sign with it any more."""
+    """Late default: remove the secret itself once the application no longer signs with it."""
     if application.is_changed("client_authentication") and application.client_authentication != SECRET_JWT:
         application.dataset.defer_write(_sealed_key(application), partial(_write_sealed, application.id, None))
 
@@ -268,7 +268,7 @@ class TrustedApplications(Repository[TrustedApplication]):
             ),
             "dpop_required": _(
                 "Whether it gets only tokens that are bound to a key of its own (DPoP, RFC 9449), so that a stolen "
-                "token is of no use. A public application may then have refresh tokens."
+                "token is of no use."
             ),
             "impersonate_as_internal_user_allowed": _("Internal users may sign in to it."),
             "device_flow_allowed": _("People may connect devices that have no browser, by a code (RFC 8628)."),

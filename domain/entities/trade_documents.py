@@ -60,7 +60,7 @@ class BilledDocument(TradeDocument, IntrastatTerms):
 
 
 def terms_of_new(header: Record) -> None:
-    """Late default: a new document's missing terms are its customer's."""
+    """Late default: take a new document's missing terms from its customer."""
     if header.is_new:
         terms_of_customer(header)
 

@@ -38,7 +38,7 @@ from foundation.models import SharedAttributes
 if TYPE_CHECKING:
     from domain.dataset.records.record import Record
 
-#: Attributes that headers and products sum: each of their indexes covers them (ReferenceField.covers).
+#: Attributes that headers and products sum; the indexes of these references cover them (ReferenceField.covers).
 TOTALLED = ("line_amount", "quantity_base")
 
 
@@ -103,7 +103,7 @@ class BilledLine(TradeLine, IntrastatTerms):
 def amount_of_line(line: Record) -> None:
     """Calculation: quantity × unit price, less the discounts, rounded to the currency's precision.
 
-    In an adjustment it is the difference that the correction makes; applied ones keep theirs.
+    In an adjustment it is the difference by the correction; in an applied adjustment it does not change.
     """
     if line.quantity is None or line.unit_price is None:
         return
@@ -156,7 +156,7 @@ TOTAL_OF_HEADER = Calculation(
     always=True,
 )
 LINE_PAGE = AdminOptions(
-    # The amount is computed; the other columns are what a person types.
+    # The columns that users type; the amount is computed.
     row_columns=("product", "quantity", "quantity_unit", "unit_price", "line_custom_discount_percent", "line_amount"),
     hidden=frozenset({"line_amount"}),
     labels={"line_custom_discount_percent": _("Discount"), "quantity_unit": _("Unit")},

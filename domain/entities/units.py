@@ -9,7 +9,7 @@ from decimal import Decimal
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A unit: one of it is multiplier ÷ divisor of its category's base unit."""
+    """A unit that equals multiplier ÷ divisor of its category's base unit."""
 
     id: str
     category: str
@@ -18,7 +18,7 @@ class Unit:
 
     @property
     def ratio(self) -> Decimal:
-        """How many base units one unit is."""
+        """The number of base units in one unit."""
         return self.multiplier / self.divisor
 
 

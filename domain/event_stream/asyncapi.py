@@ -1,7 +1,7 @@
 """/api/asyncapi.json: the change stream as an AsyncAPI 3.0 document.
 
-The entities are those of /api/openapi.json. They are named and not referred to: the official parser resolves each
-reference by itself, and had not read the document after three minutes.
+Its entities are named as in /api/openapi.json, without $ref: the official parser resolves each reference separately,
+and had not parsed such a document after three minutes.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def asyncapi_tree() -> dict[str, Any]:
 
 
 def _servers() -> dict[str, Any]:
-    """The instance, if it knows its address: the document is the same for all requests."""
+    """The instance as the only server, if its URL is configured: the document does not depend on the request."""
     if not settings.BASE_URL:
         return {}
     address = urlsplit(settings.BASE_URL)

@@ -1,16 +1,16 @@
-"""Entries of the change feed as CloudEvents 1.0, as far as a caller may read them (CloudEvents JSON format 1.0.2).
+"""Renders entries of the change feed that a caller may read as CloudEvents 1.0 (CloudEvents JSON format 1.0.2).
 
     {"specversion": "1.0", "id": "184", "source": "https://…/api/domain", "type": "Crm.Sales.SalesOrders.Update",
      "subject": "Crm_Sales_SalesOrders(0187…)", "time": "2026-11-27T…Z", "datacontenttype": "application/json",
      "cursor": "184-1764205000", "data": {"entity": {…}, "changes": {"Active": [false, true]}}}
 
-entity    as a GET by its key answers now; null for one that has been deleted, by this commit or later; the key alone if
-          the event would have more than MAX_EVENT_BYTES or a value cannot be read, and then `changes` is null
-changes   attribute → [old, new] of this commit, as the change history has them; null where it keeps none of the
-          repository's values, or the caller may not read Systems.Core.ObjectChanges
+entity    as a GET by its key returns it now; null if it has been deleted, by this commit or later; only the key, with
+          `changes` null, if the event would exceed MAX_EVENT_BYTES or a value cannot be read
+changes   attribute → [old, new] of this commit, from the change history; null if it keeps no values of the
+          repository, or the caller may not read Systems.Core.ObjectChanges
 
-A caller gets no event of an entity that is hidden from it. Of one that is gone nothing says whether row policies would
-show it: callers with restricted rows get none of its events. Delta links tell them (domain.odata.read.deltas).
+A caller gets no event of an entity that is hidden from it. Row policies cannot be applied to deleted entities, so
+callers with row policies get no events of these. Delta links report them (domain.odata.read.deltas).
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from django.db.models import Q
 
 from domain import query
 from domain.dataset.tables.history import ObjectChange
-from domain.dataset.tables.row_storage import chunks
 from domain.event_stream.feed import Entry, cursor_of
 from domain.model.registry import repositories
 from domain.model.repository import Repository
@@ -37,21 +36,23 @@ from domain.query.base.representation import Representation
 from domain.syntax import parse_boolean_expression, parse_select
 from domain.syntax.ast import QueryOptions
 from foundation import errors
+from foundation.batches import batched
+from foundation.texts import utc_text
 from identity.context import CallContext
 
 logger = logging.getLogger("platform.events")
 
-#: Operation of an entry → the last part of the event's type; the names that the change history has.
+#: Operation of an entry → the last part of the event's type, named as in the change history.
 OPERATIONS: Mapping[str, str] = {"I": "Create", "U": "Update", "D": "Delete"}
 SOURCE_PATH = "/api/domain"
 _CHANGES = "Systems.Core.ObjectChanges"
-#: Brokers take messages of a megabyte at most, mostly; a subscriber reads the entity if it needs more.
+#: Most brokers accept messages up to a megabyte; a subscriber can read the whole entity by its key.
 MAX_EVENT_BYTES = 128 * 1024
-#: Entities of one statement.
+#: Entities read by one statement.
 _AT_ONCE = 100
 _EVERYTHING, _KEY = "*,Id", "Id"
 
-#: (entity, time of the commit) → its changes, by the history.
+#: (entity, time of the commit) → its changes in the history.
 _Histories = Mapping[tuple[str, Any], Any]
 
 
@@ -61,29 +62,29 @@ def type_of(repository: str, operation: str) -> str:
 
 
 def render(entries: Collection[Entry], context: CallContext) -> list[tuple[Entry, bytes]]:
-    """The entries that the caller may know of, in order, with their events as JSON."""
+    """The entries that the caller may see, in order, with their events as JSON."""
     by_repository: dict[str, list[Entry]] = defaultdict(list)
     for entry in entries:
         by_repository[entry.repository].append(entry)
     access = Access(context.permissions)
     events: dict[int, bytes] = {}
     for name, given in by_repository.items():
-        # A custom entity may have been removed since.
+        # The repository of a custom entity may have been removed since.
         if name in repositories and access.readable(repositories[name]):
             events |= _rendered(repositories[name], given, context, access)
     return [(entry, events[entry.id]) for entry in entries if entry.id in events]
 
 
 def is_temporary(error: Exception) -> bool:
-    """Whether the same events may be read a moment later: the database is busy or away, the model is changing."""
+    """Whether a retry may succeed: the database is busy or unavailable, or the model is changing."""
     return isinstance(error, InterfaceError) or isinstance(known_error(error), errors.Unavailable)
 
 
 def _rendered(
     repository: Repository[Any], entries: list[Entry], context: CallContext, access: Access
 ) -> dict[int, bytes]:
-    """The events by id. An entity that is too large for an answer, or cannot be read, is named only: the others'
-    events, and the subscribers, do not wait for it.
+    """The events by id. The event of an entity that is too large or cannot be read has only its key, so that it does
+    not delay other events and subscribers.
     """
     try:
         return _events(repository, entries, context, access, _EVERYTHING)
@@ -123,7 +124,7 @@ def _event(
             "source": f"{context.root_url}{SOURCE_PATH}",
             "type": type_of(entry.repository, entry.operation),
             "subject": f"{repository.set_name}({entry.entity_id})",
-            "time": entry.changed_at.isoformat().replace("+00:00", "Z"),
+            "time": utc_text(entry.changed_at),
             "datacontenttype": "application/json",
             "cursor": cursor_of(entry.id),
             "data": {"entity": None if entity is None else orjson.Fragment(entity), "changes": changes},
@@ -135,9 +136,9 @@ def _event(
 
 
 def _entities(repository: Repository[Any], ids: Iterable[str], context: CallContext, select: str) -> dict[str, bytes]:
-    """Those of the entities that the caller sees, as JSON, by id."""
+    """The entities that are visible to the caller, as JSON, by id."""
     result: dict[str, bytes] = {}
-    for part in chunks(sorted(ids), _AT_ONCE):
+    for part in batched(sorted(ids), _AT_ONCE):
         result |= _read(repository, part, context, select)
     return result
 
@@ -150,13 +151,13 @@ def _read(repository: Repository[Any], ids: Sequence[str], context: CallContext,
     page = query.read_collection(
         repository, options, context, representation, max_page_size=len(ids), may_end_early=False
     )
-    # Decimals keep their digits.
+    # As text, so that decimals keep their digits.
     rows = json.loads(page.body, parse_float=orjson.Fragment)["value"]
     return {row["Id"]: orjson.dumps(row) for row in rows}
 
 
 def _histories(entries: list[Entry], context: CallContext) -> _Histories:
-    """The changes that the history has of the entries and the caller may read."""
+    """The changes of the entries in the history, if the caller may read them."""
     changes = repositories[_CHANGES]
     if not Access(context.permissions).readable(changes):
         return {}

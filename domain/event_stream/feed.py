@@ -1,9 +1,9 @@
-"""Positions in the change feed, and the entries after one, in commit order.
+"""Positions in the change feed, and reading the entries after a position, in commit order.
 
-A position is the id of an entry. A commit takes the ids of its entries just before it ends, holding the locks on what
-it changed: so ids are in the order of commits for everything that two commits both change. On PostgreSQL an entry may
-become visible after one with a higher id. Entries are therefore read up to `settled_id` only: the highest id below
-which no open transaction can still have an entry. Beyond it they are read as long as no id is missing.
+A position is the id of an entry. A commit takes the ids of its entries just before it ends, holding the locks on the
+rows that it changed: so for an entity that two commits change, the ids are in commit order. On PostgreSQL an entry may
+become visible after one with a higher id. So entries are read without gap check only up to the settled id: the highest
+id up to which no open transaction can still have an entry. Beyond it they are read up to the first missing id.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from foundation.execution_slot import release_slot
 
 _CURSOR = re.compile(r"(?P<last>\d{1,18})-(?P<issued>\d{1,11})", re.ASCII)
 _DAY_SECONDS = 86_400
-#: How long `position_now` waits for open transactions to end, and its interval of looks.
+#: How long `position_now` waits for open transactions to end, and its polling interval.
 _SETTLE_SECONDS = 2.0
 _TRY_SECONDS = 0.02
-#: Behind a transaction that stays open, a process that has just begun to read takes this many entries for unsettled.
+#: While a transaction stays open, a process that has just started treats this many entries as unsettled.
 _IN_FLIGHT_ENTRIES = 1_000
-#: From the first entry that is kept.
+#: The cursor before the first entry that is kept.
 BEGINNING = "beginning"
 
 
@@ -57,12 +57,12 @@ class Page:
 
 @dataclass(slots=True)
 class _Horizon:
-    """What this process knows of open transactions.
+    """What this process has observed of open transactions.
 
     settled    every entry with an id up to it is visible, or its transaction was rolled back
-    newest     the highest id that a look has found
-    looks      number of looks whose results are in here
-    observed   (number of the next transaction, newest id) of earlier looks, whose transactions may be open
+    newest     the highest id that `look` has found
+    looks      number of `look` calls whose results are included
+    observed   (number of the next transaction, newest id) of earlier `look` calls, whose transactions may be open
     """
 
     settled: int = 0
@@ -95,14 +95,14 @@ def read_cursor(text: str) -> int:
 
 
 def look() -> None:
-    """Find out which entries are settled by now: one query."""
+    """Determine the settled entries, by one query."""
     if connection.vendor != "postgresql":
         with _lock:
             _horizon.newest = _horizon.settled = _newest_id()
         return
     looks = _horizon.looks
     with connection.cursor() as cursor:
-        # The newest id is of the statement's snapshot, as its transactions are.
+        # One statement, so that the newest id and the open transactions are of one snapshot.
         cursor.execute(
             "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint,"
             " pg_snapshot_xmax(pg_current_snapshot())::text::bigint,"
@@ -113,7 +113,7 @@ def look() -> None:
         observed = _horizon.observed
         if observed is None or newest < _horizon.newest:
             if _horizon.looks != looks:
-                return  # another thread's look, which ended during this one, was newer
+                return  # another thread's newer call has ended during this one
             observed = _horizon.observed = deque()  # a process has just begun, or the database was restored
             _horizon.settled = 0
         _horizon.newest = newest
@@ -122,15 +122,15 @@ def look() -> None:
             observed.append((next_number, newest))
         while observed and observed[0][0] <= oldest_open:
             _horizon.settled = observed.popleft()[1]
-        if len(observed) > 1000:  # behind a long transaction: an earlier look in between says little
+        if len(observed) > 1000:  # during a long transaction: intermediate observations add little
             del observed[500]
 
 
 def position_now() -> tuple[int, frozenset[int]]:
-    """A position after which every later commit comes, and the ids of earlier entries behind it.
+    """A position before every later commit, and the ids of earlier entries after it.
 
-    Waits for the transactions that were open when the newest entry was written, mostly milliseconds. Behind one that
-    stays open for long there are earlier entries.
+    Waits for the transactions that were open when the newest entry was written, mostly milliseconds. Earlier entries
+    follow the position only if such a transaction stays open for long.
     """
     look()
     newest, deadline = _horizon.newest, time.monotonic() + _SETTLE_SECONDS
@@ -147,24 +147,24 @@ def position_now() -> tuple[int, frozenset[int]]:
 
 
 def newest_seen() -> int:
-    """The highest id that the last look has found."""
+    """The highest id that the last `look` has found."""
     return _horizon.newest
 
 
 def is_news(last: int) -> bool:
-    """Whether the last look has found entries after the position."""
+    """Whether the last `look` has found entries after the position."""
     return _horizon.newest > last
 
 
 def read(last: int, limit: int, names: Collection[str] | None = None) -> Page:
-    """At most `limit` entries after the position, by the last look. names: of repositories; None for all."""
+    """At most `limit` entries after the position, as of the last `look`. names: of repositories; None for all."""
     with _lock:
         settled, newest = _horizon.settled, _horizon.newest
     if newest <= last:
         return Page((), last, is_full=False)
     entries = ChangeFeedEntry.objects.filter(id__gt=last, id__lte=newest)
     if names is not None and settled > last:
-        # Only below: beyond, an entry of another repository is not the same as a missing one.
+        # Only up to the settled id: beyond it, entries of other repositories are needed to detect missing ids.
         rows = _rows(entries.filter(id__lte=settled, repository__in=list(names)), limit)
         is_full = len(rows) == limit
         return Page(tuple(rows), rows[-1].id if is_full else settled, is_full=is_full or newest > settled)

@@ -1,19 +1,15 @@
 """The subscribers of a process, and the thread that reads the change feed for all of them.
 
-It looks every LOOK_SECONDS, with one query while nothing has happened. Subscribers with the same position share what is
-read, and those that also have the same rights what is rendered. The others are served one by one, a page at a time, and
-their callers take turns: many subscribers of one caller, each with an old cursor, hold up no other caller's. The thread
-ends with its last subscriber.
+While there are no new entries, it runs one query. Subscribers at the same position share the entries read, and those
+with equal rights also the rendered events. Others are served one by one, a page at a time, and their callers take
+turns, so that many subscribers of one caller with old cursors do not delay other callers.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from typing import Any
-
-from django.db import connection
 
 from domain.entities.custom_entities.live import follow
 from domain.event_stream import feed
@@ -21,98 +17,51 @@ from domain.event_stream.cloud_events import is_temporary, render
 from domain.event_stream.feed import Page
 from domain.event_stream.subscription import Rendered, Subscription
 from foundation import errors
-from foundation.execution_slot import stand_aside
-from foundation.fair_queue import FairQueue, has_place
+from foundation.execution_slot import yield_to_requests
+from foundation.fair_queue import FairQueue
+from foundation.listeners import RETRY_SECONDS, Listeners
 from identity.session_positions import position_note
 
 logger = logging.getLogger("platform.events")
 
-#: Interval of looks at the feed.
-LOOK_SECONDS = 0.2
-#: Events that a subscriber is given at once.
+#: Maximum events given to a subscriber at once.
 PAGE = 50
-#: A round ends after this time; the next one goes on with the callers whose turn it is.
+#: Maximum time of a round; the next round continues with the next callers.
 ROUND_SECONDS = 0.4
-#: The rights of a subscriber are those that it had at most this long ago.
+#: Maximum age of a subscriber's rights.
 RENEW_SECONDS = 4.0
-#: Maximum subscribers of a process; the last ones are for callers with few of them, so that no caller takes all.
-SUBSCRIBERS = 800
-RESERVED = 100
-_RETRY_SECONDS = 5
 
 _Pages = dict[tuple[int, frozenset[str] | None], Page]
 _Events = dict[tuple[Any, ...], list[Rendered]]
 
 
-class Hub:
+class Hub(Listeners[Subscription]):
     """The subscribers of this process."""
 
+    look_seconds = 0.2
+    places = 800
+    reserved = 100
+
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._subscriptions: dict[Subscription, None] = {}
-        self._is_looking = False
-        self._stopping = threading.Event()
-        # Of the thread alone: those that wait for events, in the order of their callers' turns.
+        super().__init__()
+        # Used only by the hub's thread: subscribers that wait for events, in the order of their callers' turns.
         self._queue: FairQueue[Subscription] = FairQueue()
         self._queued: set[Subscription] = set()
 
-    def check_room(self, caller: str) -> None:
-        """Raise Unavailable if the process has no room for another subscriber of the caller."""
-        with self._lock:
-            taken_by = [each.caller for each in self._subscriptions]
-        if not has_place(taken_by, caller, places=SUBSCRIBERS, reserved=RESERVED):
-            raise errors.Unavailable(
-                errors.TOO_MANY_SUBSCRIBERS, SUBSCRIBERS, _RETRY_SECONDS, retry_after_seconds=_RETRY_SECONDS
-            )
+    def full(self) -> errors.Unavailable:
+        return errors.Unavailable(
+            errors.TOO_MANY_SUBSCRIBERS, self.places, RETRY_SECONDS, retry_after_seconds=RETRY_SECONDS
+        )
 
-    def add(self, subscription: Subscription) -> None:
-        """Give the subscriber events from now on."""
-        with self._lock:
-            self._subscriptions[subscription] = None
-            if not self._is_looking:
-                self._is_looking = True
-                threading.Thread(target=self._look, name="change stream", daemon=True).start()
-
-    def remove(self, subscription: Subscription) -> None:
-        """Give it none any more, if it is a subscriber."""
-        with self._lock:
-            self._subscriptions.pop(subscription, None)
-
-    def stop(self) -> None:
-        """End all responses, because the process stops; clients go on elsewhere from their cursors."""
-        self._stopping.set()
-        for subscription in list(self._subscriptions):
-            subscription.pass_time(is_stopping=True)
-
-    def _look(self) -> None:
-        while True:
-            with self._lock:
-                subscriptions = list(self._subscriptions)
-                self._is_looking = bool(subscriptions)
-            if not subscriptions:
-                break
-            try:
-                is_behind = self._serve(subscriptions)
-            except Exception:
-                # Subscribers keep their positions; the next look may succeed.
-                logger.warning("could not read the change feed", exc_info=True)
-                connection.close()
-                is_behind = False
-            for each in subscriptions:
-                each.pass_time(is_stopping=self._stopping.is_set())
-            if not is_behind:
-                self._stopping.wait(LOOK_SECONDS)
-        connection.close()
-
-    def _serve(self, subscriptions: list[Subscription]) -> bool:
+    def serve(self, listeners: list[Subscription]) -> bool:
         """Give subscribers their next events, the callers in turn; returns whether there is more to give at once."""
         follow()
         feed.look()
-        for each in subscriptions:
+        for each in listeners:
             if each not in self._queued and (feed.is_news(each.last) or _is_to_renew(each)):
                 self._queued.add(each)
                 self._queue.put(each)
-        # They may read next what they are told.
+        # Subscribers may next read the entities of their events.
         position_note(each.context.session_id for each in self._queued)
         deadline = time.monotonic() + ROUND_SECONDS
         pages: _Pages = {}
@@ -141,10 +90,10 @@ class Hub:
         except Exception as error:
             if is_temporary(error):
                 raise
-            # It may go on from its cursor. The others must not wait for it.
+            # The client can reconnect with its cursor. The other subscribers must not wait.
             subscription.fail(error)
             return False
-        stand_aside()
+        yield_to_requests()
         return page.is_full or not is_whole
 
 
@@ -153,7 +102,7 @@ def _is_to_renew(subscription: Subscription) -> bool:
 
 
 def _is_renewed(subscription: Subscription) -> bool:
-    """Whether the subscriber still has rights; the response of one that has none ends, as its token has."""
+    """Renew the subscriber's rights; False, with its response ended, if its token or rights have ended."""
     if not _is_to_renew(subscription):
         return True
     try:

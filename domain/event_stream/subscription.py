@@ -1,8 +1,7 @@
-"""One subscriber of the change stream: what it asked for, its position, and the framing of its response."""
+"""One subscriber of the change stream: its filter, its position, and the framing of its response."""
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,14 +12,12 @@ from django.http import HttpResponse
 
 from domain.event_stream.cloud_events import type_of
 from domain.event_stream.feed import Entry, cursor_of
-from foundation.pushed_responses import Outlet
+from foundation.listeners import WHITE_SPACE, Listener, Listeners
 from identity.context import CallContext
 
-#: Bytes to a silent client: proxies close a connection without any after a minute, mostly.
-STILL_HERE_SECONDS = 15.0
-#: A stream ends after this time, and the client connects again: so connections are spread anew, and none is endless.
+#: Maximum duration of a stream; then the client reconnects, which redistributes connections over the processes.
 STREAM_SECONDS = 3600.0
-#: Bytes of events that are sent at once.
+#: Maximum bytes of events sent at once.
 PART_BYTES = 128 * 1024
 
 #: An event: its entry, and its JSON.
@@ -29,7 +26,7 @@ Rendered = tuple[Entry, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a subscriber wants to hear of.
+    """The filter of a subscriber.
 
     names        of repositories, a base with those derived from it; None for all
     operations   I, U, D
@@ -39,12 +36,12 @@ class Asked:
     operations: frozenset[str]
 
     def wants(self, entry: Entry) -> bool:
-        """Whether the entry is asked for."""
+        """Whether the entry matches the filter."""
         return entry.operation in self.operations and (self.names is None or entry.repository in self.names)
 
 
 class Framing(Protocol):
-    """How events become a response."""
+    """The framing of events in a response."""
 
     def opening(self, last: int) -> bytes:
         """The first part."""
@@ -53,10 +50,10 @@ class Framing(Protocol):
         """The part for events; last: the position after them."""
 
     def still_here(self, last: int) -> bytes:
-        """The part that tells a silent client that the connection lives."""
+        """The keep-alive part of an idle connection."""
 
     def at_end(self, last: int) -> bytes:
-        """The part at the end of the time."""
+        """The part when the time is over."""
 
     def failure(self, error: bytes) -> bytes:
         """The last part of a response that has begun and fails; error: the JSON of an error response."""
@@ -71,11 +68,11 @@ class ServerSentEvents:
     content_type = "text/event-stream"
 
     def opening(self, last: int) -> bytes:
-        """The time after which a client connects again, in milliseconds, and its position."""
+        """The client's reconnection time in milliseconds, and its position."""
         return b"retry: 1000\n" + self.still_here(last)
 
     def events(self, events: Sequence[Rendered], last: int) -> bytes:
-        """One message for each."""
+        """One message for each event."""
         return b"".join(
             b"id: %b\nevent: %b\ndata: %b\n\n"
             % (cursor_of(entry.id).encode(), type_of(entry.repository, entry.operation).encode(), event)
@@ -83,13 +80,13 @@ class ServerSentEvents:
         )
 
     def still_here(self, last: int) -> bytes:
-        """An id without data moves the client's position, and is no message."""
+        """An id without data: updates the client's position, without dispatching a message."""
         return b"id: %b\n\n" % cursor_of(last).encode()
 
     at_end = still_here
 
     def failure(self, error: bytes) -> bytes:
-        """A message without an id: the client connects again where it was."""
+        """A message without an id: the client reconnects at its last position."""
         return b"event: error\ndata: %b\n\n" % error
 
     def ends_after(self, events: Sequence[Rendered]) -> bool:
@@ -109,8 +106,7 @@ class OneAnswer:
         return orjson.dumps({"events": [orjson.Fragment(event) for _, event in events], "cursor": cursor_of(last)})
 
     def still_here(self, last: int) -> bytes:
-        """White space is allowed before a JSON document (RFC 8259, 2)."""
-        return b" "
+        return WHITE_SPACE
 
     def at_end(self, last: int) -> bytes:
         return self.events((), last)
@@ -122,19 +118,19 @@ class OneAnswer:
         return bool(events)
 
 
-class Subscription:
-    """A subscriber; a foundation.pushed_responses.Push.
+class Subscription(Listener):
+    """A subscriber.
 
     context   of the caller
-    renew     authenticates the caller again. Raises PlatformError if it may not listen any more
+    renew     authenticates the caller again. Raises PlatformError if the caller may no longer subscribe
     last      position up to which the subscriber has all events
-    earlier   ids of entries behind `last` that the subscriber must not get: they were there when it began to listen
-    seconds   after which the response ends
-    joins     called with the subscription when the response begins; `leaves` when it ends
+    earlier   ids of entries after `last` that the subscriber must not get: they existed when it subscribed
+    seconds   duration of the response
     """
 
     def __init__(
         self,
+        hub: Listeners[Subscription],
         context: CallContext,
         asked: Asked,
         framing: Framing,
@@ -144,83 +140,52 @@ class Subscription:
         seconds: float,
         renew: Callable[[], CallContext],
         refusal: Callable[[Exception], HttpResponse],
-        joins: Callable[[Subscription], None],
-        leaves: Callable[[Subscription], None],
     ) -> None:
+        super().__init__(hub, context.user.id if context.user is not None else "", seconds)
         self.context = context
         self.asked = asked
         self.last = last
+        self.renewed_at = time.monotonic()
         self._earlier = earlier
-        self.renewed_at = self._sent_at = time.monotonic()
-        self._ends_at = self.renewed_at + seconds
         self._framing = framing
-        self._renew, self._refusal, self._joins, self._leaves = renew, refusal, joins, leaves
-        self._outlet: Outlet | None = None
-        self._has_begun = False
-        self._closed = threading.Event()
+        self._renew, self._refusal = renew, refusal
 
-    @property
-    def caller(self) -> str:
-        """Guid of the user; "" for none."""
-        user = self.context.user
-        return user.id if user is not None else ""
+    def opening(self) -> bytes:
+        return self._framing.opening(self.last)
+
+    def still_here(self) -> bytes:
+        return self._framing.still_here(self.last)
+
+    def at_end(self) -> bytes:
+        return self._framing.at_end(self.last)
 
     @property
     def scope(self) -> tuple[Any, ...]:
-        """Subscribers with equal ones see the same: all that rights, row policies and texts depend on."""
+        """All values on which rights, row policies and texts depend: subscribers with equal scopes get equal events."""
         context = self.context
         return (
             context.permissions.key, self.caller, context.application, context.company_id,
             context.location_id, context.role_id, context.language, context.culture, context.root_url,
         )  # fmt: skip
 
-    def start(self, outlet: Outlet) -> None:
-        """Begin to listen; not if the client has gone already."""
-        if self._closed.is_set():
-            outlet.end()
-            return
-        self._outlet = outlet
-        if opening := self._framing.opening(self.last):
-            self._send(opening)
-        self._joins(self)
-        if self._closed.is_set():  # by another thread meanwhile, whose `close` may have come before each step above
-            self.close()
-
-    def close(self) -> None:
-        """Listen no longer."""
-        self._closed.set()
-        self._leaves(self)
-        outlet, self._outlet = self._outlet, None
-        if outlet is not None:
-            outlet.end()
-
     def fail(self, error: Exception) -> None:
         """End the response with an error: as an error response if nothing has been sent, else as its last part."""
         refusal, outlet = self._refusal(error), self._outlet
-        if self._has_begun:
-            self._send(self._framing.failure(refusal.content))
+        if self.has_begun:
+            self.send(self._framing.failure(refusal.content))
         elif outlet is not None:
             outlet.refuse(refusal)
         self.close()
 
     def renew(self) -> None:
-        """Take over the caller's present rights. Raises PlatformError."""
+        """Update the context to the caller's current rights. Raises PlatformError."""
         self.context = self._renew()
         self.renewed_at = time.monotonic()
 
-    @property
-    def is_open(self) -> bool:
-        """Whether the response has begun and not ended."""
-        return self._outlet is not None
-
-    def may_send(self) -> bool:
-        """Whether the client reads what it is sent."""
-        return self._outlet is not None and self._outlet.has_room()
-
     def give(self, events: Sequence[Rendered], last: int) -> bool:
-        """Send events, at most PART_BYTES of them and at least one; returns whether these are all.
+        """Send events up to PART_BYTES, at least one; returns whether all are sent.
 
-        last: the position after all of them, which the subscriber has then.
+        last: the subscriber's position once all are sent.
         """
         if self._earlier:
             events = [event for event in events if event[0].id not in self._earlier]
@@ -233,22 +198,7 @@ class Subscription:
         sent, is_whole = events[:count], count == len(events)
         self.last = last if is_whole else sent[-1][0].id
         if sent:
-            self._send(self._framing.events(sent, self.last))
+            self.send(self._framing.events(sent, self.last))
             if self._framing.ends_after(sent):
                 self.close()
         return is_whole
-
-    def pass_time(self, *, is_stopping: bool) -> None:
-        """Tell a silent client that the connection lives, and end the response at its time."""
-        now = time.monotonic()
-        if is_stopping or now >= self._ends_at:
-            self._send(self._framing.at_end(self.last))
-            self.close()
-        elif now - self._sent_at >= STILL_HERE_SECONDS:
-            self._send(self._framing.still_here(self.last))
-
-    def _send(self, part: bytes) -> None:
-        self._sent_at = time.monotonic()
-        self._has_begun = True
-        if self._outlet is not None:
-            self._outlet.send(part)

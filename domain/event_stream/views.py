@@ -24,7 +24,8 @@ from domain.query.base.access import Access
 from foundation import errors
 from foundation.messages import TranslatableMessage as Message
 from foundation.messages import quoted
-from foundation.pushed_responses import PushedResponse
+from foundation.streamed_responses import PushedResponse
+from foundation.texts import comma_separated
 from identity.authentication import authenticated, require_scope_of
 from identity.context import CallContext
 from identity.credentials import read_credential
@@ -34,7 +35,7 @@ from identity.rest import context_of
 from identity.rest_views import PlatformView, PublicView
 from identity.token_identity import identify
 
-#: Maximum wait of a long poll in seconds, and the wait if the caller names none.
+#: Maximum and default wait of a long poll in seconds.
 MAX_WAIT_SECONDS, WAIT_SECONDS = 120, 30
 _FRAMINGS: dict[str, type[Framing]] = {
     ServerSentEvents.content_type: ServerSentEvents,
@@ -51,7 +52,7 @@ class QuerySerializer(serializers.Serializer[None]):
     wait = serializers.IntegerField(min_value=0, max_value=MAX_WAIT_SECONDS, required=False, default=WAIT_SECONDS)
 
 
-#: A mistyped filter must not be none. Languages and context parameters are those of every request.
+#: Other parameters are refused, so that a mistyped filter does not mean no filter.
 _PARAMETERS = QuerySerializer().fields.keys()
 _OPTIONS = {*_PARAMETERS, *LANGUAGE_OPTIONS, *CONTEXT_PARAMETERS}
 
@@ -75,12 +76,13 @@ class EventsView(PlatformView):
         wanted = given.validated_data
         media = negotiate(request.META.get("HTTP_ACCEPT", ""), None, (OneAnswer.content_type, *_FRAMINGS)).media_type
         asked = asked_of(wanted["repository"], wanted["event"], context)
-        # A client of Server-Sent Events that connects again repeats its URL, and says where it is.
+        # A reconnecting client of Server-Sent Events repeats its URL, and sends its position in Last-Event-ID.
         since = request.META.get("HTTP_LAST_EVENT_ID", "") or wanted["since"]
         last, earlier = (feed.read_cursor(since), frozenset[int]()) if since else feed.position_now()
         hub.check_room(context.user.id if context.user is not None else "")
         is_stream = media == ServerSentEvents.content_type
         subscription = Subscription(
+            hub,
             context,
             asked,
             _FRAMINGS[media](),
@@ -89,16 +91,14 @@ class EventsView(PlatformView):
             seconds=STREAM_SECONDS if is_stream else wanted["wait"],
             renew=lambda: _renewed(request._request),
             refusal=lambda error: failure_response(error, request._request),
-            joins=hub.add,
-            leaves=hub.remove,
         )
-        # Proxies must not collect parts: X-Accel-Buffering is nginx's.
+        # Proxies must not buffer parts; X-Accel-Buffering is for nginx.
         headers = {"Content-Type": media, "X-Accel-Buffering": "no"}
         return PushedResponse(subscription, headers=headers)
 
 
 class AsyncApiView(PublicView):
-    """The description of the stream."""
+    """The AsyncAPI document of the stream."""
 
     def get(self, request: Request) -> HttpResponse:
         document = model_document("asyncapi", lambda: orjson.dumps(asyncapi_tree()))
@@ -106,14 +106,14 @@ class AsyncApiView(PublicView):
 
 
 def asked_of(repository: str, event: str, context: CallContext) -> Asked:
-    """What lists of repositories and of operations, separated by commas, ask for; "" for all.
+    """The filter of comma-separated repositories and operations; "" for all.
 
     Raises BadRequest for unknown names, NotFound for a repository that the caller may not read.
     """
-    names = {name for text in _listed(repository) for name in _names(text, context)}
+    names = {name for text in comma_separated(repository) for name in _names(text, context)}
     by_name = {name.lower(): letter for letter, name in OPERATIONS.items()}
     operations = set()
-    for text in _listed(event):
+    for text in comma_separated(event):
         if text.lower() not in by_name:
             raise _unreadable("event", text, OPERATIONS.values())
         operations.add(by_name[text.lower()])
@@ -134,12 +134,8 @@ def _names(text: str, context: CallContext) -> set[str]:
     return {repository.name, *(subtype.name for subtype in repository.subtypes)}
 
 
-def _listed(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
 def _renewed(request: HttpRequest) -> CallContext:
-    """The context of the same request with the caller's rights of now. A DPoP proof is not asked for twice."""
+    """The context of the same request with the caller's current rights. Its DPoP proof is not checked again."""
     context = authenticated(request, identify(read_credential(request.META)))
     require_scope_of(context.scopes, "read")
     return context

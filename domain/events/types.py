@@ -27,9 +27,9 @@ Layer = Literal["FrontEnd", "BackEnd", "Common"]
 
 @dataclass(frozen=True, slots=True)
 class EventAttribute:
-    """An event's value besides its entity, such as `$NewValue`.
+    """A value of an event besides its entity, such as `$NewValue`.
 
-    kind     of its value; None: that of the attribute in the event's parameter
+    kind     type of the value; None: that of the attribute in the event's parameter
     target   of a REFERENCE: the repository's dotted name
     """
 
@@ -138,7 +138,7 @@ class EventType:
     name: ClassVar[str] = ""
     number: ClassVar[int]
     description: ClassVar[str] = ""
-    #: What the object does, in a sentence: "an order is about to be saved".
+    #: The event as part of a sentence: "an order is about to be saved".
     phrase: ClassVar[str] = ""
     layer: ClassVar[Layer] = "BackEnd"
     parameter: ClassVar[EventParameter | None] = None
@@ -158,9 +158,7 @@ class EventType:
         return True
 
     def offered_by(self, repository: Repository[Any]) -> bool:
-        """Whether rules of the repository may use the event. Every event is about a write, so read-only repositories
-        have none.
-        """
+        """Whether rules of the repository may use the event; never for a read-only repository."""
         return repository.access != "ReadOnly" and self.exists_for(repository)
 
 

@@ -35,18 +35,17 @@ class AdminOptions:
     base.
 
     section            English title of a section of the home page (gettext_noop); "": the section of the namespace
-    is_subject         a main subject of other entities: a reference named as the model (`customer`) comes first in
-                       their lists and forms
+    is_subject         other entities list and show a reference to it first, if it is named as the model (`customer`)
     columns            attributes, and values of owned collections, that a list shows first; with the code and the
                        display text's reference among them, a list has no column of the display text
     unlisted           attributes that a list shows neither as columns nor as filters
     shown_first        attributes that a form never collapses
     hidden             attributes that no form shows
     open_collections   owned collections that come first, expanded
-    row_columns        attributes of a row on its owner's page, shown if they have no input; the row's own page has the
-                       others; empty: all
+    row_columns        attributes of a row on its owner's page, shown even without an input; only the row's own page has
+                       the others; empty: all
     labels             attribute → label of its input, if the name is too long for it
-    short_texts        texts of a few lines
+    short_texts        text attributes with an input of a few lines
     repository_names   attributes with the dotted name of a repository
     hints              attribute → help text, if the name does not suffice
     """

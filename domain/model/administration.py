@@ -1,4 +1,4 @@
-"""Determines which writes only administrators may do, whatever the caller's roles."""
+"""Determines which writes require an administrator, independent of the caller's roles."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from domain.model.repository import Repository
 def needs_administrator(repository: Repository[Any], operation: str, attribute: str | None = None) -> bool:
     """Whether the write changes access rights, which roles cannot permit.
 
-    attribute is an API name, or `@code` of a custom property. Without one the question is about the entity: an update
-    with some attributes left to roles does not need an administrator.
+    attribute is an API name, or `@code` of a custom property; None: the entity. An update of an entity does not need an
+    administrator if the repository leaves some attributes to roles.
     """
     if operation == "read" or not repository.decides_access:
         return False

@@ -16,7 +16,7 @@ VALUE_TYPES = ("String", "Boolean", "Int32", "Decimal", "Date", "DateTime", "Gui
 
 @dataclass(frozen=True, slots=True)
 class ScriptResult:
-    """The script's result for one entity: a canonical value, or why there is none, in the active language.
+    """The script's result for one entity: a canonical value, or an error message in the active language.
 
     line   of the script, where it is known
     """
@@ -33,7 +33,7 @@ class ScriptEngine(Protocol):
     """Runs the scripts of calculated attributes."""
 
     def check(self, source: str) -> None:
-        """Raise Refused with the position where the source does not parse."""
+        """Raise Refused with the position of a syntax error in the source."""
         ...
 
     def results(

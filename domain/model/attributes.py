@@ -33,7 +33,7 @@ class Attribute:
     measure             path of API names to the currency or unit reference of an AMOUNT or QUANTITY; () for none
     default             constant or callable without arguments, applied when an entity is created; None: no default
     target              of a REFERENCE: the repository's dotted name
-    owner               of a REFERENCE: leads to the aggregate parent
+    owner               of a REFERENCE: refers to the aggregate parent
     secret              of a STRING: encrypted in the database (foundation.vault); queries cannot compare it
     """
 
@@ -109,8 +109,8 @@ class AtCommit:
 class FromSequence(AtCommit):
     """A late default that takes the next number of a sequence, which stays locked until the commit ends.
 
-    So it runs after all other late defaults and calculations. Only new entities are numbered: a stored one that has
-    lost its number must not get another, by which nobody knows it.
+    So it runs after all other late defaults and calculations. It numbers new entities only: a stored entity that has
+    lost its number must not get a different one.
     """
 
 
@@ -130,14 +130,13 @@ class Calculation:
 
 @dataclass(frozen=True, slots=True)
 class TellsOf:
-    """The attributes, by API name, with which a row and its parts tell of an entity of another repository.
+    """The attributes, by API name, in which a row and its parts describe an entity of another repository.
 
     repository  the dotted name of the entity's repository; with `by_table` the name of its table (entity_name)
     entity      its guid
-    values      JSON texts with the names of attributes as keys: a caller sees no reference that may lead to a hidden
-                entity
-    behind      a text with the names of repositories, each between spaces, whose data stands in the row, too: a caller
-                sees the row only if no row of these is hidden
+    values      JSON texts with the names of attributes as keys: without references that may refer to hidden entities
+    behind      a text with the names of repositories, each between spaces, whose data is in the row, too: a caller
+                sees the row only if these have no rows hidden from the caller
     """
 
     repository: str
@@ -147,7 +146,7 @@ class TellsOf:
     behind: str = ""
 
     def name_of(self, repository: Any) -> str:
-        """The name that rows have for a repository."""
+        """The name that rows store for a repository."""
         name: str = repository.entity_name if self.by_table else repository.name
         return name
 

@@ -1,8 +1,8 @@
 """Calculated attributes: read-only attributes that administrators define for a repository (spec 10.1).
 
-Definitions are entities (Systems.Bpm.CalculatedAttributes), cached in the process under the stamp of the custom
-properties, which each commit of definitions bumps, so that plans and metadata are made anew too. This module knows
-their rows as text; domain.query.bind.calculations binds them and knows their types.
+Definitions are entities (Systems.Bpm.CalculatedAttributes), cached in the process under the cache version of the custom
+properties; each commit of definitions bumps it, which invalidates plans and metadata too. This module reads their rows
+as text; domain.query.bind.calculations binds them and determines their types.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from domain.model.custom_properties import STAMP, escape_code
+from domain.model.custom_properties import CACHE_VERSION, escape_code
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.syntax.calculations import ExpressionRow, Parameter
-from foundation.stamped_cache import StampedCache
+from foundation.versioned_cache import VersionedCache
 
 PREFIX = "CalculatedAttribute_"
 #: Repository of the definitions, and of their rows.
@@ -74,7 +74,7 @@ def definition(repository: Repository[Any], name: str) -> Definition | None:
 
 
 def stored_row(number: int, operator: str, values: Iterable[tuple[str | None, str | None]]) -> ExpressionRow:
-    """The row of an entity's operator and (type, value) pairs; a pair without type ends nothing and is left out."""
+    """The row of an entity's operator and (type, value) pairs; pairs without a type are skipped."""
     parameters = (Parameter(kind, value or "") for kind, value in values if kind is not None)
     return ExpressionRow(number, operator, tuple(parameters))
 
@@ -104,4 +104,4 @@ def _load() -> Mapping[str, Mapping[str, Definition]]:
     return result
 
 
-_definitions = StampedCache(_load, STAMP)
+_definitions = VersionedCache(_load, CACHE_VERSION)

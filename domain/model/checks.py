@@ -1,4 +1,4 @@
-"""System checks: an invalid declaration stops the start with an id and a hint (spec 08, 8.1)."""
+"""System checks: an invalid declaration prevents the start, with an id and a hint (spec 08, 8.1)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Custom properties: attributes that administrators add to a repository (spec 08, 8.2; spec 10, 10.2).
 
-Definitions are entities (Systems.Bpm.CustomProperties), cached in the process under the stamp "custom_properties",
-which each commit of definitions bumps: usable by the next request (foundation.stamps). Values are stored with the
-entity as JSON: {code: {"Value", "Description"?, "ValueId"?}}; domain.model.custom_values makes them.
+Definitions are entities (Systems.Bpm.CustomProperties), cached in the process under the cache version
+"custom_properties", which each commit of definitions bumps: usable by the next request (foundation.cache_versions).
+Values are stored with the entity as JSON: {code: {"Value", "Description"?, "ValueId"?}}; domain.model.custom_values
+makes them.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation import errors
 from foundation.kinds import Kind
-from foundation.stamped_cache import StampedCache
+from foundation.versioned_cache import VersionedCache
 
-STAMP = "custom_properties"
+CACHE_VERSION = "custom_properties"
 PREFIX = "CustomProperty_"
 
 _KINDS = {
@@ -36,7 +37,7 @@ _KINDS = {
 class AllowedValue:
     """A value from the definition's list.
 
-    parent_id   the value of the parent property under which it is allowed (ParentAllowedValueId); "" under every one
+    parent_id   id of the value of the parent property that allows it (ParentAllowedValueId); "" for every value
     company_id  the enterprise company whose entities may have it; "" for all
     """
 
@@ -56,12 +57,12 @@ class Definition:
     property_type   Text, Number, Date, DateTime, Boolean, Picture or Reference; `kind` is that of its values
     allowed         allowed values, by value
     allowed_from    the repository whose entities are the allowed values instead, or that a Reference refers to
-    filter, filter_xml  which of these entities are allowed (spec 10, 10.2); "" for no condition
-    parent          code of the property whose value decides which values are allowed; "" for none
+    filter, filter_xml  the condition of the allowed entities (spec 10, 10.2); "" for none
+    parent          code of the property on whose value the allowed values depend; "" for none
     required_from   the document state from which it is required; "" for every state
     default         the value of new entities, as text; "" for none
     measure         code of the unit or currency of its numbers; "" for none
-    max_length      most characters of a Text
+    max_length      maximum characters of a Text
     searchable      $search finds entities by it
     indexed         the database has an index of its values
     """
@@ -100,9 +101,8 @@ class Definition:
 
 
 def escape_code(code: str) -> str:
-    """Letters and digits of any script and `_` stay; another character becomes `_u` + its UTF-8 bytes in hex, at least
-    four
-    digits.
+    """The code as part of an API name: keeps `_` and letters and digits of any script, replaces other characters by
+    `_u` and their UTF-8 bytes in hex, at least four digits.
     """
     parts: list[str] = []
     for character in code:
@@ -123,14 +123,25 @@ def definitions(repository: str) -> Mapping[str, Definition]:
 
 def definition(repository: str, api_name: str) -> Definition:
     """The definition of `CustomProperty_x`. Raises BadRequest(UNKNOWN_PROPERTY) with similar names."""
-    known = definitions(repository)
-    result = known.get(api_name)
+    result = named(repository, api_name)
     if result is None:
-        lowered = api_name.lower()
-        result = next((entry for name, entry in known.items() if name.lower() == lowered), None)
-    if result is None:
-        raise errors.BadRequest(errors.UNKNOWN_PROPERTY, api_name, repository, near(api_name, known), target=api_name)
+        hint = near(api_name, definitions(repository))
+        raise errors.BadRequest(errors.UNKNOWN_PROPERTY, api_name, repository, hint, target=api_name)
     return result
+
+
+def named(repository: str, api_name: str) -> Definition | None:
+    """The active custom property of `CustomProperty_x`, in any case like all names (spec 02, 2.2); None if unknown."""
+    known = definitions(repository)
+    if (result := known.get(api_name)) is not None or not is_name(api_name):
+        return result
+    lowered = api_name.lower()
+    return next((entry for name, entry in known.items() if name.lower() == lowered), None)
+
+
+def is_name(api_name: str) -> bool:
+    """Whether the name, in any case, has the form of a custom property's."""
+    return api_name.lower().startswith(PREFIX.lower())
 
 
 def by_code(repository: Repository[Any], code: str) -> Definition | None:
@@ -142,7 +153,7 @@ def _load() -> dict[str, dict[str, Definition]]:
     own: dict[str, dict[str, Definition]] = {}
     lists = _allowed_values()
     properties = repositories["Systems.Bpm.CustomProperties"].model._default_manager
-    # Codes as columns of the same query: they are all that is needed of the other rows.
+    # Only the codes of the related rows are needed, so the same query selects them.
     related = {
         "parent_code": F("allowed_values_parent_property__code"),
         "unit_code": F("unit__code"),
@@ -151,7 +162,7 @@ def _load() -> dict[str, dict[str, Definition]]:
     active = list(properties.filter(is_active=True).order_by("code").annotate(**related))
     by_id = {entry.id: entry for entry in active}
     for entry in active:
-        # The property whose allowed values this one shares.
+        # The property whose allowed values this one uses: by default itself.
         source = by_id.get(entry.allowed_values_property_id, entry)
         name, target = _repository_name(entry.entity_name), _repository_name(source.allowed_values_entity_name or "")
         api_name = PREFIX + escape_code(entry.code)
@@ -216,7 +227,7 @@ def _with_inherited(
     return found or None
 
 
-_definitions = StampedCache(_load, STAMP, state=lambda: repositories.generation)
+_definitions = VersionedCache(_load, CACHE_VERSION, state=lambda: repositories.generation)
 
 
 def _repository_name(entity_name: str) -> str:

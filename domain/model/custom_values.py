@@ -1,4 +1,4 @@
-"""Values of custom properties: from what a caller writes to the stored form (spec 08, 8.2; spec 10, 10.2)."""
+"""Converts a caller's values of custom properties to the stored form (spec 08, 8.2; spec 10, 10.2)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from foundation.texts import decode_base64, utc_text
 
 #: Digits of a Number before and after the decimal point.
 MAX_DIGITS = 30
-#: Of a Picture: it is stored and read with the entity's other properties.
+#: Maximum size of a Picture, which is stored and read with the entity's other properties.
 MAX_PICTURE_BYTES = 1_000_000
 _PICTURES = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
 _MEMBERS = {"Value", "Description", "ValueId"}
@@ -39,7 +39,7 @@ def parse_value(
 
 
 def stored_form(known: Definition, value: Any, language: str, find: FindAllowed) -> dict[str, Any] | None:
-    """As `parse_value`, of a definition; None for no value."""
+    """As `parse_value`, for a definition; None for no value."""
     if value is None:
         return None
     given: Mapping[str, Any] = value if isinstance(value, dict) else {"Value": value}
@@ -51,7 +51,7 @@ def stored_form(known: Definition, value: Any, language: str, find: FindAllowed)
     id = given.get("ValueId")
     if given.get("Value") is None and (id is None or not known.allowed_from):
         return None
-    # An entity is identified by its id alone, too.
+    # The id alone may identify the entity.
     text = "" if given.get("Value") is None else _as_text(known, given["Value"])
     check_characters(text, known.api_name)
     _check_length(known, text)
@@ -70,9 +70,9 @@ def stored_form(known: Definition, value: Any, language: str, find: FindAllowed)
 
 
 def merged_value(stored: Mapping[str, Any] | None, given: Any, language: str) -> Any:
-    """An input that names no value, with the stored value and the other languages of its description.
+    """The input, completed by the stored value and other languages of its description if it names no value.
 
-    An input that names a value stands as it is: the stored description tells of another value.
+    An input that names a value is unchanged: the stored description belongs to another value.
     """
     if stored is None or not isinstance(given, dict) or given.keys() & {"Value", "ValueId"}:
         return given
@@ -86,7 +86,7 @@ def merged_value(stored: Mapping[str, Any] | None, given: Any, language: str) ->
 
 
 def not_allowed(known: Definition, text: str) -> errors.Refused:
-    """The error about a value that is not among the allowed ones; it says where they are."""
+    """The error about a value that is not allowed; it says where to find the allowed ones."""
     if not known.allowed_from:
         listed = ", ".join(list(known.allowed)[:20])
         message = Message("{0}: '{1}' is not one of {2}", known.api_name, text, listed)
@@ -106,7 +106,7 @@ def _check_length(known: Definition, text: str) -> None:
 
 
 def _as_text(known: Definition, value: Any) -> str:
-    """The canonical text of a value: equal values have equal texts, dates and times in their order."""
+    """The canonical text of a value: equal values have equal texts; dates and times sort as texts."""
     try:
         if known.kind is Kind.BOOL:
             return _as_boolean(value)
@@ -131,7 +131,7 @@ def _as_text(known: Definition, value: Any) -> str:
 
 
 def _shortened(value: Any) -> Any:
-    """What an error shows of a value: of a picture, its beginning."""
+    """The value for an error message; a picture is truncated."""
     return value[:60] + "…" if isinstance(value, str) and len(value) > 60 else value
 
 
@@ -143,7 +143,7 @@ def _as_boolean(value: Any) -> str:
 
 
 def _as_number(value: str | float | Decimal) -> str:
-    """Without exponent and superfluous zeros. Raises ValueError for text that is no number or has too many digits."""
+    """A number as text, without exponent and superfluous zeros. Raises ValueError for no number or too many digits."""
     number = Decimal(str(value))
     if not number.is_finite() or number.adjusted() >= MAX_DIGITS or -int(number.as_tuple().exponent) > MAX_DIGITS:
         raise ValueError
@@ -158,7 +158,7 @@ def _as_utc(text: str) -> str:
 
 
 def _as_base64(text: str) -> str:
-    """Standard base64 with padding, of base64 or base64url with or without it. Raises ValueError for no picture."""
+    """Standard base64 with padding; accepts base64url and missing padding. Raises ValueError for no picture."""
     raw = decode_base64(text)
     if len(raw) > MAX_PICTURE_BYTES or picture_type(raw) is None:
         raise ValueError
@@ -166,7 +166,7 @@ def _as_base64(text: str) -> str:
 
 
 def picture_type(raw: bytes) -> str | None:
-    """`image/png` and the like, by the first bytes; None for what browsers do not show as a picture."""
+    """The media type by the first bytes, such as `image/png`; None for data that browsers do not show as a picture."""
     known = (kind for start, kind in _PICTURES.items() if raw.startswith(start))
     return "image/webp" if raw[:4] == b"RIFF" and raw[8:12] == b"WEBP" else next(known, None)
 

@@ -32,16 +32,15 @@ class Declaration(Generic[M]):
 
     name             dotted name; the entity set is it with underscores
     type_name        entity type in schema namespace Erp; by rule namespace + "_" + model name
-    base_table       the name that stored entity names (EntityName) have for it; by default that of the entity set
-    code_member      attribute by which people identify an entity; enables upserts by Code
+    base_table       its name in stored entity names (EntityName); by default that of the entity set
+    code_member      attribute that identifies an entity for people; enables upserts by Code
     name_member      attribute with the name (for findBy Name)
     display_format   template of DisplayText (spec 05, 5.4); by default name_member, else code_member, else the key
     search_members   attributes that $search reads, paths allowed ("party.party_name"); by default code and name
     children         owned collections
     late_defaults    fill missing values at commit, in order
-    filled_from      required attributes that a late default takes from another one, which errors name instead
-    filled_late      required attributes that late defaults fill from other values, so that callers need not give
-                     them
+    filled_from      required attributes that a late default derives from another attribute, which errors name instead
+    filled_late      required attributes that late defaults fill from other values, so callers may omit them
     calculations     dependent values
     validations      may refuse the commit, in order
     copied_with_owner   whether CreateCopy of the owner copies it
@@ -51,22 +50,22 @@ class Declaration(Generic[M]):
     api_names        exceptions from the naming rule: python name → API name
     old_names        former set name → version that renamed it; former names are accepted as aliases
     ordering         default order, API names, "-" for descending; ties are broken by Id
-    category         what kind of data it is, if it follows from nothing else declared
+    category         the kind of its data, if no other declaration determines it
     access           ReadWrite | ReadOnly over the API
-    view_of          the repository of which this one is a view, by name: the model is that of a database view, whose
-                     rows have the keys of rows of that repository, and values of them and of their owners. A caller
-                     sees a row if the row behind it and its owners are visible
-    tells_of         its rows tell of entities of other repositories: a caller sees a row and its parts only if the
+    view_of          name of the repository of which this one is a view: the model is that of a database view, whose
+                     rows have the keys of that repository's rows, and values of them and their owners. A caller
+                     sees a row if the row with this key and its owners are visible
+    tells_of         its rows describe entities of other repositories: a caller sees a row and its parts only if the
                      entity is visible
     seen_through     an owned collection: a caller sees a row only if an entity of the collection is visible
     belongs_to       a reference to a user, by API name: only that user and administrators read, change and delete a row
-    admin_only       only administrators may read or write it, whatever their roles
+    admin_only       only administrators may read or write it; roles cannot permit it
     decides_access   it defines access rights: only administrators create, change and delete its entities
     left_to_roles    with decides_access: attributes that roles may permit to change
-    authored         it runs later with its author's authority, so the dataset records the author and keeps versions
+    authored         it runs later with its author's authority: the dataset stores the author and keeps versions
     is_document      states, numbers and voiding of spec 03, 3.5 apply
     abstract         has no rows of its own type (Parties, Documents)
-    stamp            name in foundation.stamps that each commit of an entity or of its children bumps
+    cache_version    name in foundation.cache_versions that each commit of an entity or of its children bumps
     admin            options of its admin pages
     """
 
@@ -101,7 +100,7 @@ class Declaration(Generic[M]):
     authored: ClassVar[bool] = False
     is_document: ClassVar[bool] = False
     abstract: ClassVar[bool] = False
-    stamp: ClassVar[str] = ""
+    cache_version: ClassVar[str] = ""
     admin: ClassVar[AdminOptions] = AdminOptions()
 
     model: type[M]
@@ -127,7 +126,7 @@ class Declaration(Generic[M]):
     @property
     def entity_name(self) -> str:
         """The base table's name, as attributes such as EntityName store it (spec 14.1): `Crm_Sales_Orders`."""
-        # Not inherited: a subclass of a declaration is a repository of its own.
+        # Not inherited: a subclass of a declaration is a separate repository.
         own: str = vars(type(self)).get("base_table", "")
         return own or self.set_name
 

@@ -47,12 +47,12 @@ _GROUPS: dict[str, Callable[[list[str]], str]] = {
     "Or": lambda parts: "(" + " or ".join(parts) + ")",
     "Not": lambda parts: "not (" + " and ".join(parts) + ")",
 }
-#: Kinds whose literals stand without quotes.
+#: Kinds whose literals have no quotes.
 _BARE = {Kind.INT, Kind.DECIMAL, Kind.AMOUNT, Kind.QUANTITY, Kind.BOOL, Kind.DATE, Kind.DATETIME, Kind.GUID}
 
 
 def filter_of_xml(repository: Repository[Any], text: str, target: str) -> str:
-    """The $filter of a Filter XML; `target` is the attribute that holds it. Raises Refused that says what is wrong."""
+    """The $filter of a Filter XML; `target` is the attribute that holds it. Raises Refused with the reason."""
     if len(text) > MAX_LENGTH or "<!" in text:
         raise _refuse(target, Message("at most {0} characters, without a document type or comments", MAX_LENGTH))
     try:
@@ -78,7 +78,7 @@ class _Reader:
         self._repository, self._target = repository, target
 
     def parts(self, element: ElementTree.Element, depth: int = 0) -> list[str]:
-        """The conditions inside a group. Raises Refused for an empty one: it would mean nothing, or everything."""
+        """The conditions inside a group. Raises Refused for an empty group, which is ambiguous: all or none."""
         if depth > MAX_DEPTH:
             raise _refuse(self._target, Message("Nested deeper than {0} levels.", MAX_DEPTH))
         found = [self._part(child, depth) for child in element]
@@ -152,7 +152,7 @@ class _Reader:
         if kind not in _BARE:
             return quoted(value)
         text = value.strip()
-        # One literal and nothing else: what is bare could be any expression.
+        # A single literal: text without quotes could otherwise be any expression.
         if not text or not all(character.isalnum() or character in "+-.:_" for character in text):
             raise _refuse(self._target, Message("{0}: '{1}' is no value of type {2}", written, value, kind.value))
         return text
@@ -164,7 +164,7 @@ def quoted(value: str) -> str:
 
 
 def _like(path: str, pattern: str) -> str:
-    """`*` and `%` stand for any text, `?` and `_` for one character, in any case (spec 05, 5.2)."""
+    """A condition without case, with wildcards: `*` and `%` any text, `?` and `_` one character (spec 05, 5.2)."""
     translated = "".join(
         ".*" if character in "*%" else "." if character in "?_" else _literally(character)
         for character in pattern.lower()

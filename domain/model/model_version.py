@@ -1,9 +1,9 @@
-"""The version of the model that administrators extend: which custom entities this process serves.
+"""The version of the model, which administrators extend by custom entities: the one that this process serves.
 
-Definitions are rows; each commit of definitions bumps STAMP. domain.entities.custom_entities.live builds repositories
-of them between two requests and records here the stamp that they were built for. Each thread remembers the stamp with
-which its unit of work began: what it holds of the model is from then, whatever other threads do. A write that begins
-with a newer stamp is repeated with the new model (ModelChanged), and so is a read that has met a newer stamp.
+Definitions are rows; each commit of definitions bumps CACHE_VERSION. domain.entities.custom_entities.live builds
+repositories of them between two requests and records here the cache version that they were built for. Each thread
+records the cache version at which its unit of work began: its repositories are from that time, even if other threads
+rebuild some. A write or read that finds a newer cache version is retried with the new model (ModelChanged).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Callable
 
 from django.db import Error, connection
 
-from foundation import errors, stamps
+from foundation import cache_versions, errors
 
-STAMP = "custom_entities"
+CACHE_VERSION = "custom_entities"
 
 
 class ModelChanged(errors.Unavailable):
@@ -26,64 +26,64 @@ class ModelChanged(errors.Unavailable):
 
 
 class _Served:
-    #: The stamp of the definitions that the registry was built from; 0: there never were any.
-    stamp = 0
+    #: The cache version of the definitions that the registry was built from; 0: there never were any.
+    version = 0
     #: Serves the current definitions; registered by domain.entities.custom_entities.live, which is above this module.
     follow: Callable[[], None]
 
 
 class _Work(threading.local):
-    #: The stamp that was served when this thread's unit of work began; None in a thread that never began one.
-    stamp: int | None = None
+    #: The served cache version at the start of this thread's unit of work; None in a thread that never began one.
+    version: int | None = None
 
 
 _work = _Work()
 
 
 def register_follower(follow: Callable[[], None]) -> None:
-    """Give the function that serves the current definitions; called once at start-up."""
+    """Register the function that serves the current definitions; called once at start-up."""
     _Served.follow = staticmethod(follow)
 
 
 def follow_if_first() -> None:
-    """Serve the current definitions if this process has served none: a command's first dataset.
+    """Serve the current definitions if this process has served none. For the first dataset of a command.
 
-    Whatever called this cannot hold a repository that changes, so it need not be a place where work begins.
+    No caller can hold a repository that this rebuilds, so it need not be the start of a unit of work.
     """
-    if _Served.stamp == 0 and not is_served():
+    if _Served.version == 0 and not is_served():
         _Served.follow()
-        # It is no unit of work: the thread may go on for long.
-        _work.stamp = None
+        # This begins no unit of work: the thread may continue for long.
+        _work.version = None
 
 
 def is_served() -> bool:
     """Whether the registry has the current definitions."""
-    return stamps.current(STAMP) == _Served.stamp
+    return cache_versions.current(CACHE_VERSION) == _Served.version
 
 
 def is_current() -> bool:
     """Whether this thread's work began with the current definitions, so that a new unit of work begins as it did."""
-    return _work.stamp == _Served.stamp == stamps.current(STAMP)
+    return _work.version == _Served.version == cache_versions.current(CACHE_VERSION)
 
 
-def set_served(stamp: int) -> None:
-    """Record that the registry has the definitions as of this stamp."""
-    _Served.stamp = _work.stamp = stamp
+def set_served(version: int) -> None:
+    """Record that the registry has the definitions as of this cache version."""
+    _Served.version = _work.version = version
 
 
 def begin_work() -> None:
     """Record that this thread's work begins with the definitions that are served."""
-    _work.stamp = _Served.stamp
+    _work.version = _Served.version
 
 
 def is_outdated() -> bool:
     """Whether definitions have changed since this thread's work began, as far as the process knows."""
-    began = _Served.stamp if _work.stamp is None else _work.stamp
-    return stamps.current(STAMP) != began
+    began = _Served.version if _work.version is None else _work.version
+    return cache_versions.current(CACHE_VERSION) != began
 
 
-def has_changed(check: Callable[[], None] = stamps.check) -> bool:
-    """As is_outdated, with one query: no commit before it is missed. False inside a transaction, which sees its own.
+def has_changed(check: Callable[[], None] = cache_versions.check) -> bool:
+    """As is_outdated, with one query, so that no earlier commit is missed. False inside a transaction.
 
     check: runs the query, for callers with a faster way than Django's cursor.
     """
@@ -93,5 +93,5 @@ def has_changed(check: Callable[[], None] = stamps.check) -> bool:
         check()
         return is_outdated()
     except Error:
-        # The database is away; whoever asks has that error to report.
+        # The database is unavailable: the caller reports its own error.
         return False

@@ -21,7 +21,7 @@ from foundation.languages import active_language
 T = TypeVar("T")
 
 _INDEXES = ("_by_set", "_by_old_set", "_by_entity_name", "_by_type", "_by_old_type", "_by_model")
-#: A placeholder of a display text without a path; the id tells people nothing.
+#: A placeholder without a path in a display format, except Id, which means nothing to people.
 _OWN_MEMBER = re.compile(r"\{(?!Id\b)(\w+)[:}]")
 
 
@@ -78,11 +78,11 @@ class Registry(Catalogue[Repository[Any]]):
             changed.add(repository.name, repository)
         for attribute in ("_items", *_INDEXES):
             setattr(self, attribute, getattr(changed, attribute))
-        # Last: what a reader derives before this has the old generation in its key.
+        # Last: caches that readers fill before this have the old generation in their key.
         self._forget_derived()
 
     def _forget_derived(self) -> None:
-        """Drop derived values: a new repository may be the subtype, child or target of another."""
+        """Drop derived values, since a new repository may be the subtype, child or target of another."""
         for repository in self._items.values():
             for attribute in ("subtypes", "collections"):
                 repository.__dict__.pop(attribute, None)
@@ -143,7 +143,7 @@ class Registry(Catalogue[Repository[Any]]):
 
 
 def _in_words(instance: models.Model) -> str:
-    """The admin's name of an entity: its name in the active language, with its code."""
+    """The text of an entity in the admin: its name in the active language, with its code."""
     repository = repositories.for_model(type(instance))
     name, code = (_member_text(instance, path) for path in (repository.name_member, repository.code_member))
     if name and code:
@@ -171,13 +171,13 @@ def _member_text(instance: models.Model, path: str) -> str:
 
 
 repositories = Registry()
-# Also for declarations that are not registered.
+# Declarations that are not registered use it, too.
 Repository.registry = repositories
 
 
 def derived(compute: Callable[[Repository[Any]], T]) -> Callable[[Repository[Any]], T]:
     """Decorator: a value computed once for each repository, and again after the registry has changed."""
-    # By repository and not by name: a thread may still hold a repository that another one has replaced.
+    # Keyed by repository, not name: a thread may still hold a repository that another thread has replaced.
     known: dict[Repository[Any], T] = {}
     generation = repositories.generation
 

@@ -22,10 +22,10 @@ from foundation.models import AggregateRoot
 
 M = TypeVar("M", bound=models.Model)
 
-#: First name of a declared path: the reference to the aggregate parent.
+#: Name at the start of a declared path for the reference to the aggregate parent.
 OWNER = "Owner"
 _UNPUBLISHED = frozenset({"custom_property_values", "concrete_repository"})
-#: Suffix of a name → kinds of attributes of which it names a part (Repository.attribute_behind).
+#: Suffix of a name → kinds of attributes with such a part (Repository.attribute_behind).
 _PARTS = {"value": frozenset({Kind.AMOUNT, Kind.QUANTITY}), "id": frozenset({Kind.REFERENCE})}
 
 
@@ -38,7 +38,7 @@ class Registry(Protocol):
 
 
 class Repository(Declaration[M]):
-    """Base of every declaration; one shared instance for each."""
+    """Base of every declaration; each has one shared instance."""
 
     #: Set by domain.model.registry.
     registry: ClassVar[Registry]
@@ -62,8 +62,18 @@ class Repository(Declaration[M]):
         return tuple(other for other in self.registry if other is not self and issubclass(other.model, self.model))
 
     @cached_property
+    def lineage(self) -> tuple[Repository[Any], ...]:
+        """Repositories whose entities may have the same attributes: itself, its subtypes, its bases."""
+        result = [self, *self.subtypes]
+        base = self.base
+        while base is not None:
+            result.append(base)
+            base = base.base
+        return tuple(result)
+
+    @cached_property
     def viewed(self) -> tuple[Repository[Any], ...]:
-        """For a view: the repository whose rows it shows, then those of their owners, upwards; () for no view."""
+        """For a view: the repository whose rows it shows, then those of their owners up to the root; () for no view."""
         result: list[Repository[Any]] = []
         current = self.registry[self.view_of] if self.view_of else None
         while current is not None and current not in result:
@@ -73,7 +83,7 @@ class Repository(Declaration[M]):
 
     @cached_property
     def telling(self) -> Repository[Any] | None:
-        """The repository whose rows tell of other entities (tells_of): this one, or the next of its owners; or None."""
+        """This repository or its nearest owner whose rows describe other entities (tells_of), or None."""
         seen: list[Repository[Any]] = []
         current: Repository[Any] | None = self
         while current is not None and current.tells_of is None and current not in seen:
@@ -219,7 +229,7 @@ class Repository(Declaration[M]):
 
     @cached_property
     def display_format(self) -> str:
-        """The template of DisplayText, if the declaration has none."""
+        """The default template of DisplayText, for declarations without one."""
         placeholder = ""
         current: Repository[Any] = self
         for python_name in (self.name_member or self.code_member or "id").split("."):

@@ -76,7 +76,7 @@ Part = str | Placeholder
 def parse(template: str, *, in_json: bool = False) -> tuple[Part, ...]:
     """The template as literal texts and placeholders, in order; adjacent texts are one. Raises TemplateError.
 
-    in_json: backslashes belong to the JSON, where they mean the same; only those before braces are the template's.
+    in_json: JSON handles backslashes with the same meaning; the template handles only those before braces.
     """
     parts: list[Part] = []
     text: list[str] = []

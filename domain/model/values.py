@@ -25,6 +25,7 @@ from foundation import errors
 from foundation.enums import DOCUMENT_STATE
 from foundation.guids import parse_guid
 from foundation.kinds import Kind
+from foundation.messages import TranslatableMessage as Message
 from foundation.messages import written
 from foundation.texts import decode_base64
 from foundation.vault import seal, unseal
@@ -76,7 +77,9 @@ def is_blank(text: str | dict[str, str]) -> bool:
 def _expected(attribute: Attribute) -> str:
     if attribute.enum is not None:
         return " | ".join(attribute.enum.members)
-    return attribute.kind.value
+    example = _EXAMPLES.get(attribute.kind)
+    kind = attribute.kind.value
+    return kind if example is None else Message("{0} (such as {1})", kind, example)
 
 
 def _parse_string(attribute: Attribute, value: Any, language: str) -> str:
@@ -121,9 +124,9 @@ def _parse_date(attribute: Attribute, value: Any, language: str) -> datetime.dat
         return value
     if not isinstance(value, str):
         raise TypeError
-    # Clients of 4.0 send midnight date-times for dates; the date part counts.
-    parsed = parse_date(value[:10]) if len(value) == 10 or value[10:11] in ("T", " ") else None
-    if parsed is None:
+    # Clients of OData 4.0 send midnight date-times for dates; only the date part is used.
+    parsed = parse_date(value[:10])
+    if parsed is None or (len(value) > 10 and parse_datetime(value) is None):
         raise ValueError
     return parsed
 
@@ -189,6 +192,14 @@ def _parse_guid(attribute: Attribute, value: Any, language: str) -> str:
 
 
 _TEXTS = frozenset({Kind.STRING, Kind.MULTILANGUAGE})
+#: Valid values, for the messages about invalid ones.
+_EXAMPLES = {
+    Kind.DATE: "2026-01-31",
+    Kind.DATETIME: "2026-01-31T10:00:00Z",
+    Kind.AMOUNT: '{"Value": 12.5, "Currency": "EUR"}',
+    Kind.QUANTITY: '{"Value": 3, "Unit": "pcs"}',
+    Kind.MULTILANGUAGE: '{"EN": "Chair"}',
+}
 _PARSERS: dict[Kind, Callable[[Attribute, Any, str], Any]] = {
     Kind.GUID: _parse_guid,
     Kind.REFERENCE: _parse_guid,
@@ -208,7 +219,7 @@ _PARSERS: dict[Kind, Callable[[Attribute, Any, str], Any]] = {
 
 
 def round_to_scale(attribute: Attribute, number: Decimal) -> Decimal:
-    """The number at the attribute's scale, half up: the dataset then holds what the database will return."""
+    """The number at the attribute's scale, half up, so that the dataset has the value that the database will return."""
     if attribute.scale is None:
         return number
     return number.quantize(_quantum(attribute.scale), ROUND_HALF_UP)

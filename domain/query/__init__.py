@@ -2,7 +2,7 @@
 
 Every read of entity data for a caller uses this package, so that permissions and row policies (spec 01, 1.7) always
 apply: OData, scripts, rules, datasets, the admin. The functions are in `engine` and `rows`; their parameters and
-results besides the syntax tree are in `representation`. Reads use the default database connection, and so see the
+results besides the syntax tree are in `representation`. Reads use the default database connection, so they see
 uncommitted writes of the current database transaction.
 """
 

@@ -23,11 +23,11 @@ _ORDER = {"gt": "gt", "ge": "gte", "lt": "lt", "le": "lte"}
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What a path of a filter compares.
+    """The column behind a path of a filter.
 
-    kind      text compares without case, exact with it; constant is a value that every row with the column has
-    lookup    the ORM's name
-    constant  of kind constant
+    kind      text: compared without case; exact: with case; constant: every row has the same value
+    lookup    the ORM lookup
+    constant  the value of the kind constant
     """
 
     kind: Literal["text", "exact", "guid", "bool", "time", "constant"]
@@ -107,7 +107,7 @@ def _time(comparison: Comparison) -> datetime.datetime:
         moment = parse_datetime(text)
         if moment is None:
             raise _misfit(comparison)
-        # Beyond the years of datetime at the ends: OverflowError.
+        # OverflowError: the conversion leaves the range of datetime.
         return moment.astimezone(datetime.UTC) if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
     except (ValueError, OverflowError) as exc:
         raise _misfit(comparison) from exc

@@ -1,4 +1,4 @@
-"""Errors of SCIM (RFC 7644, 3.12), and how errors of the platform are told in its form."""
+"""SCIM error responses (RFC 7644, 3.12), also for errors of the platform."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _IN_USE = (errors.REFERENCE_IN_USE,)
 
 
 class ScimError(Exception):
-    """A refusal: HTTP status, text for people and the scimType, "" where the RFC has none."""
+    """A SCIM error: HTTP status, text for people, and scimType; "" if the RFC defines none."""
 
     def __init__(self, status: int, detail: str, scim_type: str = "") -> None:
         super().__init__(detail)
@@ -27,7 +27,7 @@ class ScimError(Exception):
 
 
 def failure_response(failure: Exception, context: dict[str, Any]) -> HttpResponse:
-    """DRF's exception handler. What nobody expected is logged, and answered 500 by the platform's own."""
+    """DRF's exception handler. The platform's handler logs unexpected errors and returns 500."""
     if isinstance(failure, ScimError):
         return _response(failure.status, errors.reason(failure), failure.scim_type)
     if isinstance(failure, ValidationError):

@@ -56,7 +56,7 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class ValuePath:
-    """`path[filter]`: some value of a multi-valued attribute meets the filter."""
+    """`path[filter]`: at least one value of a multi-valued attribute matches the filter."""
 
     path: str
     filter: Tree
@@ -67,7 +67,7 @@ Tree = And | Or | Not | Comparison | ValuePath
 
 @dataclass(frozen=True, slots=True)
 class PatchPath:
-    """`attribute[filter].part` of a PATCH operation; part is "" where it names none."""
+    """`attribute[filter].part` of a PATCH operation; part is "" if it names none."""
 
     attribute: str
     filter: Tree | None
@@ -91,7 +91,7 @@ def parse_path(text: str) -> PatchPath:
 
 
 def without_schema(path: str) -> str:
-    """The path without the URN of its schema, in front of the last colon (RFC 7644, 3.10)."""
+    """The path without the schema URN before its last colon (RFC 7644, 3.10)."""
     return path.rpartition(":")[2] if path.lower().startswith("urn:") else path
 
 
@@ -117,7 +117,7 @@ class _Parser:
         self._comparisons = 0
 
     def alternatives(self, depth: int) -> Tree:
-        """`or` binds weakest."""
+        """A sequence of `or`, which has the lowest precedence."""
         parts = [self._conjunction(depth)]
         while self._takes_word("or"):
             parts.append(self._conjunction(depth))
@@ -180,7 +180,7 @@ class _Parser:
         if kind in ("string", "number"):
             try:
                 value: Literal = orjson.loads(text)
-            except orjson.JSONDecodeError as exc:  # half of a surrogate pair
+            except orjson.JSONDecodeError as exc:  # such as an unpaired surrogate
                 raise self._wrong(position) from exc
             if isinstance(value, str) and "\0" in value:
                 raise self._wrong(position)

@@ -17,6 +17,7 @@ from domain.scim.users import USERS, visible_users
 from foundation import errors
 from foundation.guids import is_guid
 from foundation.messages import TranslatableMessage as Message
+from foundation.texts import utc_text
 from identity.context import CallContext
 from identity.models import Role, RoleUser
 
@@ -39,7 +40,7 @@ class _MemberSerializer(serializers.Serializer[Any]):
 
 
 class GroupSerializer(serializers.Serializer[Any]):
-    """What a client may send."""
+    """The attributes that a client may write."""
 
     displayName = serializers.CharField(max_length=254)
     externalId = serializers.CharField(max_length=64, required=False, allow_null=True, allow_blank=True)
@@ -83,7 +84,7 @@ def _resource(role: Role, members: Mapping[str, str], root: str) -> Resource:
         "meta": {"resourceType": "Group", "location": f"{root}/Groups/{role.pk}"},
     }
     if role.aggregate_last_update_time_utc:
-        result["meta"]["lastModified"] = role.aggregate_last_update_time_utc.isoformat()
+        result["meta"]["lastModified"] = utc_text(role.aggregate_last_update_time_utc)
     return {name: value for name, value in result.items() if value is not None}
 
 
@@ -99,7 +100,7 @@ def group_create(context: CallContext, body: Resource) -> str:
 
 
 def group_update(context: CallContext, role: Role, body: Resource) -> None:
-    """Store the resource as the new state of the role. Memberships of system users stay."""
+    """Store the resource as the new state of the role. Keeps memberships of system users."""
     data = _validated(body)
     dataset = Dataset(context)
     record = dataset.load(ROLES, str(role.pk))
@@ -112,7 +113,7 @@ def group_update(context: CallContext, role: Role, body: Resource) -> None:
 
 
 def group_remove(context: CallContext, role: Role) -> None:
-    """Delete the role with its memberships. Refused where an administrator has given it rights."""
+    """Delete the role with its memberships. Refused if an administrator has given it rights."""
     if role.permissions.exists() or role.row_policies.exists():
         raise ScimError(409, Message("{0} has rights, which an administrator has given to it.", role.name))
     dataset = Dataset(context)
@@ -139,7 +140,7 @@ def _set_members(dataset: Dataset, role_id: str, held: set[str], wanted: set[str
 
 
 def _held(role: Role) -> set[str]:
-    """The people who have the role."""
+    """Guids of the people who have the role."""
     held = RoleUser.objects.filter(role=role, user__in=visible_users()).values_list("user_id", flat=True)
     return {str(user_id) for user_id in held}
 

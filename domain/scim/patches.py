@@ -10,7 +10,7 @@ from domain.scim.filters import And, Comparison, Not, Or, PatchPath, Tree, Value
 from foundation.messages import TranslatableMessage as Message
 
 MAX_OPERATIONS: Final = 1000
-#: Values of lists that all operations together look at: two seconds of work.
+#: Maximum list values examined by all operations of a request together: about two seconds of work.
 MAX_STEPS: Final = 1_000_000
 _READ_ONLY: Final = frozenset({"id", "meta", "groups", "schemas"})
 _NAMES: Final = frozenset({"add", "replace", "remove"})
@@ -19,9 +19,9 @@ Resource = dict[str, Any]
 
 
 def patched(resource: Resource, body: Any, attributes: Mapping[str, bool]) -> Resource:
-    """The resource after the operations of a PatchOp; `resource` itself is left as it is.
+    """The resource after the operations of a PatchOp; `resource` itself is not modified.
 
-    attributes: name → whether it has several values. Raises ScimError.
+    attributes: name → whether it is multi-valued. Raises ScimError.
     """
     operations = _member(body, "Operations") if isinstance(body, dict) else None
     if not isinstance(operations, list) or not operations:
@@ -39,7 +39,7 @@ def patched(resource: Resource, body: Any, attributes: Mapping[str, bool]) -> Re
 
 
 def _changes(operations: list[Any]) -> Iterator[tuple[str, PatchPath, Any]]:
-    """(op, path, value) of each change; an operation without a path makes several. Raises ScimError."""
+    """(op, path, value) of each change; an operation without a path has several. Raises ScimError."""
     for operation in operations:
         name = str(_member(operation, "op") or "").lower() if isinstance(operation, dict) else ""
         if name not in _NAMES:
@@ -51,7 +51,7 @@ def _changes(operations: list[Any]) -> Iterator[tuple[str, PatchPath, Any]]:
             yield name, parse_path(path), value
         elif isinstance(value, dict) and name != "remove":
             for each, part in value.items():
-                # Clients repeat the id of what they patch.
+                # Clients repeat the id of the patched resource.
                 if each.lower() not in _READ_ONLY:
                     yield name, parse_path(each), part
         else:
@@ -115,7 +115,7 @@ def _whole(items: list[Any], name: str, attribute: str, value: Any) -> list[Any]
 
 
 def _meets(tree: Tree, item: Any) -> bool:
-    """Whether a value of a multi-valued attribute meets a filter."""
+    """Whether a value of a multi-valued attribute matches a filter."""
     match tree:
         case And(parts):
             return all(_meets(part, item) for part in parts)

@@ -1,4 +1,4 @@
-"""What the directory is told of this service: schemas, resource types, capabilities, and lists (RFC 7643, 5 to 8)."""
+"""Discovery resources: schemas, resource types, service provider config; and ListResponse (RFC 7643, 5 to 8)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ USER: Final = "urn:ietf:params:scim:schemas:core:2.0:User"
 GROUP: Final = "urn:ietf:params:scim:schemas:core:2.0:Group"
 _CORE: Final = "urn:ietf:params:scim:schemas:core:2.0:"
 LIST: Final = "urn:ietf:params:scim:api:messages:2.0:ListResponse"
-#: Resources of a page at most.
+#: Maximum resources of a page.
 MAX_RESULTS: Final = 200
-#: Bytes of a body.
+#: Maximum bytes of a request body.
 MAX_BODY_BYTES: Final = 1024 * 1024
 
 Resource = dict[str, Any]
@@ -151,7 +151,7 @@ def listed(resources: list[Resource], *, total: int, start: int = 1) -> Resource
 
 
 def selected(resource: Resource, *, attributes: list[str], excluded: list[str]) -> Resource:
-    """The resource with the asked attributes only (RFC 7644, 3.9); `schemas`, `id` and `meta` always."""
+    """The resource with the requested attributes only (RFC 7644, 3.9); `schemas`, `id` and `meta` always."""
     always = {"schemas", "id", "meta"}
     wanted = {each.partition(".")[0].lower() for each in attributes}
     unwanted = {each.lower() for each in excluded}

@@ -1,7 +1,7 @@
-"""Users as SCIM resources: read by the ORM, written by the dataset, so that rules, audit and rights hold.
+"""Users as SCIM resources: read by the ORM, written by the dataset, so that rules, audit and rights apply.
 
-System users do not exist here. Of an administrator a directory can only end the access: who provisions must not be able
-to take over an administrator by a new e-mail address, or to make one.
+SCIM does not show system users. A directory can only deactivate administrators: a provisioning client must not be able
+to take over an administrator's account by a new e-mail address, or to make a user an administrator.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from domain.scim.errors import ScimError
 from domain.scim.resources import USER, Resource
 from foundation import errors
 from foundation.messages import TranslatableMessage as Message
+from foundation.texts import utc_text
 from identity.context import CallContext
 from identity.models import RoleUser, User
 from identity.pictures import PictureRefused, picture_link, picture_remove
 
 USERS: Final = "Systems.Security.Users"
-#: Writable attribute → whether it has several values.
+#: Writable attribute → whether it is multi-valued.
 ATTRIBUTES: Final[Mapping[str, bool]] = {
     "userName": False,
     "externalId": False,
@@ -89,7 +90,7 @@ class _PhotoSerializer(serializers.Serializer[Any]):
 
 
 class UserSerializer(serializers.Serializer[Any]):
-    """What a client may send; unknown and read-only attributes are left out (RFC 7644, 3.3)."""
+    """The attributes that a client may write; ignores unknown and read-only ones (RFC 7644, 3.3)."""
 
     userName = serializers.CharField(max_length=64)
     externalId = serializers.CharField(max_length=64, required=False, allow_null=True, allow_blank=True)
@@ -105,7 +106,7 @@ class UserSerializer(serializers.Serializer[Any]):
 
 
 def visible_users() -> QuerySet[User]:
-    """The users that exist for a directory: people whom it has not deleted, with their English name."""
+    """The users that a directory sees: people whom it has not deleted, with their English name."""
     people = User.objects.exclude(user_type="SystemUserNoLogin").filter(provisioning_removed=False)
     return people.select_related("picture").annotate(english_name=_english_name())
 
@@ -158,8 +159,8 @@ def _resource(user: User, roles: Mapping[str, str], root: str) -> Resource:
         ],
         "meta": {
             "resourceType": "User",
-            "created": user.creation_time_utc.isoformat(),
-            "lastModified": (user.aggregate_last_update_time_utc or user.creation_time_utc).isoformat(),
+            "created": utc_text(user.creation_time_utc),
+            "lastModified": utc_text(user.aggregate_last_update_time_utc or user.creation_time_utc),
             "location": f"{root}/Users/{user.pk}",
         },
     }
@@ -206,7 +207,7 @@ def user_update(context: CallContext, user: User, body: Resource) -> None:
 
 
 def user_remove(context: CallContext, user: User) -> None:
-    """Deactivate the user, take the roles, and hide the user from the directory. The login stays reserved."""
+    """Deactivate the user, remove the roles, and hide the user from the directory. The login stays reserved."""
     if user.is_admin:
         raise _administrator(user)
     dataset = Dataset(context)
@@ -225,7 +226,7 @@ def _check_administrator(user: User, changed: Mapping[str, Any], *, photo: bool)
     if photo or set(changed) != {"Active"} or changed["Active"]:
         raise _administrator(user)
     people = User.objects.filter(Q(is_admin=True, active=True) & ~Q(user_type="SystemUserNoLogin"))
-    # All are locked, so that of two concurrent requests the second sees what the first has done.
+    # Lock all administrators, so that the second of two concurrent requests sees the first one's change.
     locked = people.select_for_update().order_by("pk").values_list("pk", flat=True)
     if not any(pk != user.pk for pk in locked):
         raise ScimError(403, Message("{0} is the last active administrator.", user.login))
@@ -268,7 +269,7 @@ def _name(data: Resource, user: User | None) -> dict[str, str]:
 
 
 def _first(values: list[Resource] | None) -> str:
-    """The last primary value, else the first: a client adds a new primary one behind the old."""
+    """The last primary value, else the first value: clients append a new primary value to the old ones."""
     primary = [each for each in values or () if each.get("primary")]
     chosen = primary[-1:] or (values or [])[:1]
     return str(chosen[0]["value"]) if chosen else ""
@@ -279,7 +280,7 @@ def _photo_of(data: Resource) -> str:
 
 
 def _store_photo(user_id: str, data: Resource) -> None:
-    """The picture of the directory; an uploaded one stays where the directory has none."""
+    """Store the directory's picture URL; without one, remove an earlier picture URL but keep an uploaded picture."""
     try:
         if url := _photo_of(data):
             picture_link(user_id, url)

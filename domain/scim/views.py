@@ -35,6 +35,7 @@ from domain.scim.resources import (
 from foundation import errors
 from foundation.guids import is_guid
 from foundation.messages import TranslatableMessage as Message
+from foundation.texts import comma_separated
 from identity.authentication import require_scope_of
 from identity.context import CallContext, Quota
 from identity.instance import base_url, client_address
@@ -51,7 +52,7 @@ T = TypeVar("T")
 
 
 class ScimRenderer(JSONRenderer):
-    """JSON by the media type of SCIM."""
+    """Renders JSON with SCIM's media type."""
 
     media_type = MEDIA_TYPE
 
@@ -75,13 +76,13 @@ class ScimParser(BaseParser):
 
 
 class PlainJsonParser(ScimParser):
-    """As ScimParser, by the media type of JSON."""
+    """As ScimParser, for the media type application/json."""
 
     media_type = "application/json"
 
 
 class MayProvision(BasePermission):
-    """A service with the scope `scim`, whose system user is an administrator; counts against its rate limit."""
+    """Allows services with the scope `scim` whose system user is an administrator. Counts against the rate limit."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         identity = request.auth
@@ -97,7 +98,7 @@ class MayProvision(BasePermission):
 
 
 class ScimView(PlatformView):
-    """Base: tokens of services, SCIM's media type and errors. Opens no licensed session."""
+    """Base of the views: service tokens, SCIM's media type and errors. Opens no licensed session."""
 
     authentication_classes = (IdentityAuthentication,)
     permission_classes = (MayProvision,)
@@ -126,7 +127,7 @@ class ScimView(PlatformView):
         )
 
     def parameter(self, name: str) -> str:
-        """A query parameter; "" without it. Raises ScimError where it is repeated."""
+        """A query parameter; "" if missing. Raises ScimError if it is repeated."""
         values = self.request.query_params.getlist(name)
         if len(values) > 1:
             raise ScimError(400, Message("{0} is given more than once.", name), "invalidSyntax")
@@ -143,7 +144,7 @@ class ScimView(PlatformView):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One resource type: how its resources are found, shown and written."""
+    """One resource type: its attributes, and functions that read and write its resources."""
 
     name: str
     attributes: Mapping[str, bool]
@@ -178,17 +179,17 @@ class ResourceView(ScimView):
         return resource
 
     def answer(self, resource: Resource, *, status: int = 200) -> Response:
-        """The resource with the attributes that the request asks for."""
+        """A response with the resource, reduced to the requested attributes."""
         headers = {"ETag": resource["meta"]["version"], "Location": resource["meta"]["location"]}
         return Response(self.projected(resource), status=status, headers=headers)
 
     def projected(self, resource: Resource) -> Resource:
-        attributes = [without_schema(each) for each in _names(self.parameter("attributes"))]
-        excluded = [without_schema(each) for each in _names(self.parameter("excludedAttributes"))]
+        attributes = [without_schema(each) for each in comma_separated(self.parameter("attributes"))]
+        excluded = [without_schema(each) for each in comma_separated(self.parameter("excludedAttributes"))]
         return selected(resource, attributes=attributes, excluded=excluded)
 
     def written(self, write: Callable[[], T]) -> T:
-        """Write in one transaction, again after a conflict with another writer."""
+        """Write in one transaction; retry after a conflict with another writer."""
 
         def attempt(retry: RetryState) -> T:
             with retry.transaction():
@@ -197,7 +198,7 @@ class ResourceView(ScimView):
         return run_with_retries(attempt)
 
     def body(self) -> Resource:
-        """The body with the names of attributes as the schema writes them (RFC 7643, 2.1: any case)."""
+        """The body with attribute names in the schema's case (RFC 7643, 2.1: clients may use any case)."""
         given = self.request.data
         if not isinstance(given, dict):
             raise ScimError(400, Message("The body must be a JSON object."), "invalidSyntax")
@@ -282,7 +283,7 @@ class OneView(ResourceView):
         return self.kind.get(id, lock=lock)
 
     def locked(self, id: str) -> Any:
-        """The resource, locked. Raises VersionConflict where If-Match names another version."""
+        """The user or role, locked. Raises VersionConflict if If-Match names another version."""
         found = self.found(id, lock=True)
         tags = _tags(self.request, "If-Match")
         if tags and "*" not in tags and version_of(self.shown(found)) not in tags:
@@ -298,7 +299,7 @@ class ConfigView(ScimView):
 
 
 class CatalogueView(ScimView):
-    """`/Schemas` and `/ResourceTypes`, whole or one by its id."""
+    """`/Schemas`: the list, or one element by its id."""
 
     catalogue: Callable[[str], list[Resource]] = staticmethod(schemas)
 
@@ -318,26 +319,22 @@ class ResourceTypesView(CatalogueView):
 
 
 class NothingView(ScimView):
-    """Every other address below /scim/v2."""
+    """Every other URL below /scim/v2."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """404 by any method, once the caller is known."""
+        """Raise NotFound for any method, after authentication."""
         self.perform_authentication(request)
         self.check_permissions(request)
         raise errors.NotFound(errors.RESOURCE_NOT_FOUND, request.path)
 
 
 def version_of(resource: Resource) -> str:
-    """A weak ETag: a digest of what a client sees, without `meta`."""
+    """A weak ETag: a digest of the resource without `meta`."""
     seen = {name: value for name, value in resource.items() if name != "meta"}
     return f'W/"{hashlib.sha256(orjson.dumps(seen, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]}"'
 
 
 def _tags(request: Request, header: str) -> list[str]:
-    """Entity tags, compared weakly: W/ is added where a client has dropped it."""
-    tags = [tag.strip() for tag in request.headers.get(header, "").split(",") if tag.strip()]
+    """Entity tags for weak comparison: W/ is added if a client has dropped it."""
+    tags = comma_separated(request.headers.get(header, ""))
     return [tag if tag == "*" or tag.startswith("W/") else f"W/{tag}" for tag in tags]
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]

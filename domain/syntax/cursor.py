@@ -23,7 +23,7 @@ What has more is refused rather than served slowly."""
 class Cursor:
     """Reads text from left to right without backtracking, so that time is linear in its length.
 
-    height is that of the node parsed last: a chain such as ``1 add 1 add 1`` nests without any parenthesis.
+    height is the height of the last parsed node, which a chain such as ``1 add 1 add 1`` increases without parentheses.
     """
 
     __slots__ = ("depth", "height", "not_supported", "parts", "position", "text")
@@ -39,7 +39,7 @@ class Cursor:
     # --- failing
 
     def fail(self, *expected: str, at: int | None = None) -> NoReturn:
-        """Raise: expected one of these, each a phrase or a token of the grammar, at the position."""
+        """Raise the error that one of these was expected at the position: phrases, or tokens of the grammar."""
         position = self.position if at is None else at
         message = Message("Expected {0}, found {1}.", one_of(expected), found_at(self.text, position))
         raise ODataSyntaxError(message, self.text, position, expected)
@@ -146,7 +146,7 @@ class Cursor:
         return False
 
     def values(self, read: Callable[[], Item]) -> tuple[Item, ...]:
-        """Comma-separated items that `read` counts itself; height becomes the maximum of theirs."""
+        """Comma-separated items, which `read` counts itself; height becomes the maximum of their heights."""
         items = [read()]
         height = self.height
         while self.comma():

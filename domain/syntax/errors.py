@@ -3,8 +3,8 @@
 ::
 
     ODataUrlError                 text, position, option
-    ├── ODataSyntaxError          the text is not in the grammar: expected, found     → 400
-    └── NotSupportedConstruct     it is, but has no meaning in any model here: construct   → 501
+    ├── ODataSyntaxError          the text violates the grammar: expected, found      → 400
+    └── NotSupportedConstruct     the text is valid, but means nothing in any model: construct   → 501
 
 Only the parser raises them; binding has its own errors. Their messages are translatable.
 """
@@ -79,7 +79,7 @@ def found_at(text: str, position: int) -> str:
     return f"'{text[position:end]}'" if text[position] not in " \t" else Message("white space")
 
 
-# Expected tokens of several modules; module constants, so that valid text does not pay for them.
+# Expected tokens of several modules; module constants, so that parsing valid text does not create them.
 END_OF_TEXT: Final = Message("the end of the text")
 END_OF_PATH: Final = Message("the end of the path")
 LOGICAL_OPERATOR: Final = Message("an operator such as eq or and")

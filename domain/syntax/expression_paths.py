@@ -1,7 +1,7 @@
 """Parses paths and calls inside expressions (rules firstMemberExpr, functionExpr, methodCallExpr and those below).
 
-The published grammar distinguishes kinds of properties, which only the model can. Here every name may be followed by
-anything that may follow some kind of property.
+The published grammar distinguishes kinds of properties, for which a parser needs the model. Here every name may be
+followed by anything that may follow some kind of property.
 """
 
 from typing import Final
@@ -219,7 +219,7 @@ class PathParser(SearchParser):
         value_at = self.position
         value = self.expression()
         self.skip_space()
-        # A value in its own parentheses begins after value_at, and is no key.
+        # A value in further parentheses, which is no key, begins after value_at.
         if self.peek() != ")" or value.position != value_at or not _can_be_key(value):
             self._fail_call(name, name_at, value)
         self.position += 1
@@ -240,7 +240,7 @@ class PathParser(SearchParser):
         return ast.NamedArgument(self.checked_identifier(match[1], at), self.expression(), position=at)
 
     def _fail_call(self, name: str, name_at: int, value: ast.Expression) -> None:
-        """Parentheses without a key: probably a call of an unknown function."""
+        """Raise for parentheses without a key, which are probably a call of an unknown function."""
         if self.peek() not in (")", ","):
             self.fail(LOGICAL_OPERATOR, "')'")
         if not name:

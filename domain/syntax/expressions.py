@@ -126,7 +126,7 @@ class ExpressionParser(PathParser):
         while operators:
             operator = operators[-1]
             rank = _PRECEDENCE[operator]
-            # "and" and "or" wait for the whole chain: they become one node.
+            # Operators "and" and "or" stay on the stack until their chain ends, because it becomes one node.
             if rank < precedence or (rank == precedence and operator == coming and rank <= 2):
                 return
             if rank == 7:
@@ -189,10 +189,10 @@ class ExpressionParser(PathParser):
         return ast.FunctionCall(name, (left, wanted), position=left.position)
 
     def _flags(self) -> ast.Expression:
-        """Rule enumLiteral: with a type name, or only the members in quotes; or an alias for that."""
+        """Rule enumLiteral: with a type name, or only the members in quotes; or a parameter alias."""
         at = self.position
         node = self._operand()
-        # In its own parentheses, the node begins after at.
+        # A node in parentheses, which is invalid, begins after at.
         if node.position != at or not (isinstance(node, ast.ParameterAlias) or _can_be_flags(node)):
             self.fail(Message("an enumeration member such as Namespace.Color'Red'"), at=at)
         return node

@@ -5,7 +5,7 @@ import re
 from base64 import urlsafe_b64decode
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
-from typing import Final
+from typing import Final, NoReturn
 
 from domain.syntax.ast import Literal, LiteralKind
 from domain.syntax.cursor import Cursor
@@ -45,7 +45,7 @@ _PREFIXES: Final = ("duration", "binary", *_GEO_KINDS)
 
 
 class LiteralParser(Cursor):
-    """Reads one literal that begins at the position, as its first character has shown.
+    """Reads one literal at the position; the caller selects the method by the first character.
 
     colon_follows is set while the condition of a case() is read, which a colon follows.
     """
@@ -84,7 +84,7 @@ class LiteralParser(Cursor):
         try:
             value = json.loads(quoted, strict=False)
             value.encode()
-        except ValueError:  # the JSON error, and that of a lone surrogate
+        except ValueError:  # JSONDecodeError, or UnicodeEncodeError for a lone surrogate
             self.refuse(Message("The string has an escape that JSON does not know."), at, ("a JSON string",))
         assert isinstance(value, str)
         if "\x00" in value:
@@ -109,9 +109,10 @@ class LiteralParser(Cursor):
         return self.number()
 
     def _time_before_colon(self, text: str) -> Literal:
-        """In ``case(X eq 10:30,...)`` the text 10:30 is a number and, after the colon, the branch's value.
+        """Parse the number 10 or a time of day in ``case(X eq 10:30,...)``, where a colon precedes the branch's value.
 
-        That is so if the branch ends after it; in ``case(X eq 10:30:1,...)`` the last colon is the branch's.
+        If the branch ends after the text, its last colon is the branch's: ``10:30`` has the number 10, ``10:30:1`` the
+        time 10:30.
         """
         behind = SPACE.match(self.text, self.position + len(text))
         if behind is None or self.text[behind.end() : behind.end() + 1] not in (",", ")"):
@@ -162,7 +163,7 @@ class LiteralParser(Cursor):
         try:
             value.astimezone(UTC)
         except OverflowError:  # at the edge of year 1 or 9999 only the local time has a date
-            self.note_not_supported(Message("Dates outside the years 1 to 9999"), at)
+            self.note_not_supported(Message("Dates outside the years 1 to 9999 ('{0}')", match[0]), at)
         return Literal(LiteralKind.DATE_TIME_OFFSET, value, match[0], is_exact=is_exact, position=at)
 
     def _day(self, text: str, at: int) -> date:
@@ -171,17 +172,21 @@ class LiteralParser(Cursor):
         if len(digits) > 4 and digits.startswith("0"):
             self.refuse(Message("'{0}' is not a date: the year has needless zeros.", text[:80]), at, ("a date",))
         if len(digits) > 4 or year_text.startswith("-") or digits == "0000":
-            return self._day_outside(month_text, day_text, at)
+            return self._day_outside(text, at)
         try:
             return date(int(year_text), int(month_text), int(day_text))
         except ValueError:
-            self.refuse(Message("'{0}' is not a date of the calendar.", text), at, ("a date such as 2025-01-31",))
+            self._no_day(text, at)
 
-    def _day_outside(self, month_text: str, day_text: str, at: int) -> date:
-        """A valid date that Python (and every database here) cannot represent: any date replaces it."""
+    def _no_day(self, text: str, at: int) -> NoReturn:
+        self.refuse(Message("'{0}' is not a date of the calendar, such as 2026-01-31.", text[:40]), at, ("a date",))
+
+    def _day_outside(self, text: str, at: int) -> date:
+        """Note that a valid date is outside the years 1 to 9999, and so not supported; returns any date instead."""
+        _, month_text, day_text = text.rsplit("-", 2)
         if not (1 <= int(month_text) <= 12 and 1 <= int(day_text) <= 31):
-            self.refuse(Message("This is not a date of the calendar."), at, ("a date such as 2025-01-31",))
-        self.note_not_supported(Message("Dates outside the years 1 to 9999"), at)
+            self._no_day(text, at)
+        self.note_not_supported(Message("Dates outside the years 1 to 9999 ('{0}')", text[:40]), at)
         return date.max
 
     def _time_of_day(self, pattern: re.Pattern[str]) -> Literal:
@@ -220,7 +225,7 @@ class LiteralParser(Cursor):
     # --- literals with a prefix: name'...'
 
     def prefixed(self, name: str, at: int) -> Literal:
-        """The quoted part after name, which began at at; the position is at the quote."""
+        """The literal with this prefix; at is the prefix's position, the current one is at the quote."""
         prefix = name.lower()
         if prefix not in _PREFIXES:
             return self._enumeration(name, at)

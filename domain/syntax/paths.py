@@ -1,7 +1,7 @@
 """Parses resource paths (section 1 of the ABNF; Part 2, section 4).
 
-The published grammar distinguishes entity sets, functions and properties, which only the model can. Here a segment is a
-name with or without parentheses, a keyword or a literal; binding decides its meaning.
+The published grammar distinguishes entity sets, functions and properties, for which a parser needs the model. Here a
+segment is a name with or without parentheses, a keyword or a literal; binding decides its meaning.
 """
 
 import re
@@ -34,7 +34,7 @@ _LONGEST_PLAIN_NAME: Final = 128
 def parse_resource_path(raw: str) -> ast.ResourcePath:
     """The path below the service root, without leading slash, still percent-encoded (rule resourcePath).
 
-    It is split at "/" before each segment is decoded, so a slash inside a key is written %2F. Empty text is the service
+    Segments are split at "/" before they are decoded, so a slash inside a key is written %2F. Empty text is the service
     document. Positions count in the decoded path.
     """
     if not raw:
@@ -142,7 +142,7 @@ class _PathReader:
         return self._literal_segment(text, start, end)
 
     def _check_may_follow(self, segment: ast.Segment) -> None:
-        """The few orders of segments that are invalid in every model."""
+        """Refuse orders of segments that are invalid in every model."""
         at = segment.position
         last = self.segments[-1] if self.segments else None
         if isinstance(last, ast.KeywordSegment):
@@ -171,7 +171,7 @@ class _PathReader:
         return ast.NameSegment(name, tuple(suffixes), position=start)
 
     def _literal_segment(self, text: str, start: int, end: int) -> ast.LiteralSegment:
-        """A key as segment, or an ordinal. With parentheses it is probably a misspelt name."""
+        """A key as segment, or an ordinal. Raises for parentheses, as the segment is probably a misspelt name."""
         if not self.segments or "(" in text or ")" in text:
             self.parser.fail(Message("a name"), at=start)
         self.parser.position = end

@@ -1,9 +1,8 @@
 """The regular expressions of the grammar's tokens.
 
-They are matched at the position where the grammar expects that token, so there is no token list and no keyword is
-reserved: ``eq eq eq`` compares two properties. Quantifiers are possessive, so no match backtracks. Letters match in
-either case where the ABNF says so (a plain ABNF string), and only ASCII letters do: with Unicode rules ``ſ`` would
-match ``s``.
+A token is matched where the grammar expects it, so there is no token list and no keyword is reserved: ``eq eq eq``
+compares two properties. Quantifiers are possessive, so no match backtracks. Where the ABNF has a plain string, its
+letters match in either case, with ASCII rules: with Unicode rules ``ſ`` would match ``s``.
 """
 
 import re
@@ -14,9 +13,9 @@ MAX_IDENTIFIER_LENGTH: Final = 128  # rule odataIdentifier
 
 _ANY_CASE: Final = re.ASCII | re.IGNORECASE
 
-# Beyond ASCII a name is checked character by character afterwards (is_identifier): the classes of rule
+# Characters beyond ASCII are checked one by one after the match (is_identifier): the classes of rule
 # identifierCharacter have no short form in a regular expression.
-# Written as what they are not: a class of a million characters takes milliseconds to compile, each time it occurs.
+# Negated classes: a class of a million characters takes milliseconds to compile, each time it occurs.
 _HEAD: Final = r"[^\x00-@\[-^`{-\x7f]"  # a letter, "_" or beyond ASCII
 _TAIL: Final = r"[^\x00-/:-@\[-^`{-\x7f]"  # or a digit
 _IDENTIFIER: Final = rf"{_HEAD}{_TAIL}*+"
@@ -37,7 +36,7 @@ LONE_TYPE_NAME = re.compile(rf"[ \t]*+(?:Collection\({_NAME}\)|{_NAME})[ \t]*+\)
 STRING = re.compile(r"'([^']*+(?:''[^']*+)*+)'")
 JSON_STRING = re.compile(r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.DOTALL)
 GUID = re.compile(_GUID, _ANY_CASE)
-# Text that looks like a date is one, valid or not: no other token continues with dashes.
+# The beginning of a date, valid or not: no other token continues with dashes.
 DATE = re.compile(
     rf"(-?+[0-9]{{4,}}+-[0-9]{{2}}-[0-9]{{2}})(?:T({_CLOCK})(Z|[+-][0-9]{{2}}:[0-9]{{2}})?+|Z)?+(?!{_TAIL}|[-+])",
     _ANY_CASE,
@@ -65,7 +64,7 @@ DURATION = re.compile(
     r"(-)?P(?=[0-9T])(?:([0-9]++)D)?+(?:T(?=[0-9])(?:([0-9]++)H)?+(?:([0-9]++)M)?+(?:([0-9]++)(?:\.([0-9]++))?S)?+)?+",
     _ANY_CASE,
 )
-# Rule binaryValue: an incomplete group of four characters must leave no stray bits, hence the short classes.
+# Rule binaryValue: unused bits of an incomplete group of four characters must be 0, hence the short classes.
 BASE64_TAIL = re.compile(r"(?:[A-Za-z0-9_-]{2}[AEIMQUYcgkosw048]=?|[A-Za-z0-9_-][AQgw](?:==)?)?")
 BASE64 = re.compile(r"(?:[A-Za-z0-9_-]{4})*+")
 

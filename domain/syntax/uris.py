@@ -64,7 +64,7 @@ def parse_query_options(raw: str, *, plus_is_space: bool = False) -> ast.QueryOp
 
 
 def _with_marked_semicolons(name: str, raw_value: str) -> str:
-    """An encoded semicolon belongs to its search word, however deep the search is nested."""
+    """Replace encoded semicolons in $search by ENCODED_SEMICOLON: they belong to the word, at any level of nesting."""
     return _SEARCHES.sub(
         lambda search: _RAW_SEMICOLON.sub(ENCODED_SEMICOLON, search[0]), f"{name}={raw_value}"
     ).removeprefix(f"{name}=")

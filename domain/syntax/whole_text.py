@@ -31,6 +31,6 @@ def parse_whole(text: str, reader: Callable[[OptionsParser], Result], *, option:
         error.option = option
         raise
     except RecursionError:
-        # Only if the caller is deep in the stack; else the limit on nesting comes first.
+        # Happens only if the caller is deep in the stack; else the limit on nesting is reached first.
         raise ODataSyntaxError(Message("Nested too deep."), text, parser.position, option=option) from None
     return result

@@ -1,1 +1,1 @@
-"""The Table API: the stored tables as flat rows, for programs that evaluate them (spec 11, 11.1)."""
+"""The Table API: the stored tables as flat rows, for analysis tools (spec 11, 11.1)."""

@@ -1,4 +1,4 @@
-"""Who calls the Table API: a bearer or reference token, or HTTP Basic with a personal token (spec 11, 11.1)."""
+"""Authentication of the Table API: bearer or reference token, or HTTP Basic with a personal token (spec 11, 11.1)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The tables of the Table API: one for each repository, and that of the custom properties' values (spec 11, 11.1).
 
-A table has the name that stored entity names have for its repository (`Declaration.base_table`, else the set's name),
-and the columns that the repository itself stores. A derived repository's table has its own columns, Id, and the key by
-the names of its bases; `Document_Reference` leads to the table of the base, which is the same row of it.
+A table has its repository's stored entity name (`Declaration.base_table`, else the set's name), and the columns that
+the repository itself stores. A derived repository's table has its own columns, Id, and the key by the names of its
+bases; `Document_Reference` leads to the base's table, to the row of the same entity.
 
 =====================  =========================================================
 attribute              columns
@@ -17,9 +17,9 @@ a calculated Margin    on demand `Calculated_Attribute_Margin`
 others                 the name split at capitals
 =====================  =========================================================
 
-Columns on demand are in an answer if $select names them. Encrypted texts have no column, nor has DisplayText, which is
-not stored, nor a calculated attribute that the database cannot compute. Values of custom properties are rows of
-`Gen_Property_Values`. Views of the database have tables as well: they are stored queries over the others.
+A response contains columns on demand only if $select names them. Encrypted texts, DisplayText, which is not stored, and
+calculated attributes that the database cannot compute have no column. Values of custom properties are rows of
+`Gen_Property_Values`. Database views have tables as well.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from django.conf import settings
 
 from domain.model.attributes import Attribute
 from domain.model.calculated_attributes import definitions
-from domain.model.custom_properties import STAMP
+from domain.model.custom_properties import CACHE_VERSION
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.query.base.bound import Sort, ValueType
@@ -41,7 +41,7 @@ from domain.query.bind.calculated_types import operator_without_sql, value_types
 from domain.table_api.names import split_at_capitals
 from domain.table_api.table_query import ColumnType
 from foundation.kinds import Kind
-from foundation.stamped_cache import StampedCache
+from foundation.versioned_cache import VersionedCache
 
 PROPERTY_VALUES = "Gen_Property_Values"
 
@@ -81,7 +81,7 @@ class Column:
     """A column of a table.
 
     path       API names that lead to its value from the repository's row
-    on_demand  it is in an answer only if $select names it
+    on_demand  only in responses to a $select that names it
     precision and scale are those of a DECIMAL, max_length that of a STRING
     """
 
@@ -99,7 +99,7 @@ class Column:
 class Reference:
     """A navigation to another table, in filters.
 
-    path    the API name of the reference; () to a base, which is another part of the same row
+    path    the API name of the reference; () to a base, which has another part of the same entity
     target  the repository of the other table
     """
 
@@ -120,7 +120,7 @@ class Table:
         """The columns by name, in order, those on demand last."""
         found: dict[str, Column] = {}
         for column in _columns(self.repository) if self.repository is not None else PROPERTY_VALUE_COLUMNS:
-            # An own reference such as QuantityUnit comes before Quantity's unit, which is the same.
+            # An own reference such as QuantityUnit precedes the equal column of Quantity's unit.
             found.setdefault(column.name, column)
         return dict(sorted(found.items(), key=lambda item: item[1].on_demand))
 
@@ -139,13 +139,13 @@ class Table:
 
     @cached_property
     def _without_sql(self) -> Mapping[str, str]:
-        """Column name in lower case → what the database lacks to compute the calculated attribute."""
+        """Column name in lower case → the operator of the calculated attribute that the database lacks."""
         repository = self.repository
         own = _own_calculated(repository) if repository is not None else ()
         return {split_at_capitals(name).lower(): lacking for name, lacking in own if lacking is not None}
 
     def lacking_operator(self, name: str) -> str | None:
-        """What the database lacks to compute the calculated attribute of this column; None for any other name."""
+        """The operator that the database lacks to compute this column's calculated attribute; None for other names."""
         return self._without_sql.get(name.lower())
 
     def column(self, name: str) -> Column | None:
@@ -166,7 +166,7 @@ PROPERTY_VALUE_COLUMNS = (
 
 
 def tables() -> Mapping[str, Table]:
-    """Every table by its name in lower case, in the order of names; whoever may read which."""
+    """Every table by its name in lower case, sorted by name; without regard to permissions."""
     return _tables.get()
 
 
@@ -181,7 +181,7 @@ def _load() -> Mapping[str, Table]:
     return {name.lower(): found[name] for name in sorted(found)}
 
 
-_tables = StampedCache(_load, STAMP, state=lambda: repositories.generation)
+_tables = VersionedCache(_load, CACHE_VERSION, state=lambda: repositories.generation)
 
 
 def _bases(repository: Repository[Any]) -> Iterator[Repository[Any]]:
@@ -246,7 +246,7 @@ def _calculated(repository: Repository[Any]) -> Iterator[Column]:
 
 
 def _own_calculated(repository: Repository[Any]) -> Iterator[tuple[str, str | None]]:
-    """The repository's own calculated attributes that can be evaluated, and what the database lacks to compute them."""
+    """The repository's own valid calculated attributes, each with the operator that the database lacks, or None."""
     types = value_types(repository)
     for name, definition in definitions(repository).items():
         if name in types and definition.repository == repository.name:
@@ -254,7 +254,7 @@ def _own_calculated(repository: Repository[Any]) -> Iterator[tuple[str, str | No
 
 
 def column_type(value_type: ValueType) -> ColumnType:
-    """The type of a column whose values are of this type of expressions."""
+    """The column type for an expression's type."""
     if value_type.sort is Sort.NUMBER:
         if value_type.integer:
             return ColumnType.INTEGER

@@ -20,7 +20,7 @@ def coding_for(accepted: str) -> str:
 
 
 def compressed(parts: Iterable[bytes], coding: str) -> Iterator[bytes]:
-    """The parts in the coding. A body that breaks off has no end, which readers of both notice."""
+    """The parts in the coding. A truncated body lacks the end of its stream, which decoders of both codings detect."""
     return _gzip(parts) if coding == "gzip" else _zstd(parts)
 
 
@@ -33,7 +33,7 @@ def _gzip(parts: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _zstd(parts: Iterable[bytes]) -> Iterator[bytes]:
-    # pyarrow has it, and is imported when it is asked for, as in formats.columnar.
+    # zstd comes with pyarrow, which is imported on demand, as in formats.columnar.
     pa: Any = importlib.import_module("pyarrow")
     file = Written()
     out = pa.CompressedOutputStream(pa.PythonFile(file, mode="w"), "zstd")

@@ -1,7 +1,7 @@
 """Change tracking of tables (spec 02, 2.2), by the feed and the tokens of the Domain API (domain.odata.read.deltas).
 
-A row is reported if its entity was itself written. So a derived table reports a row as well when only a column of its
-base has changed, which does no harm.
+A row is reported if its entity was written. So a derived table also reports rows of which only a column of the base
+has changed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from identity.context import CallContext
 
 
 def tracking_base(table: Table, asked: TableRequest) -> str | None:
-    """The delta link of an answer with all rows, whose token its further pages have; None if it has none.
+    """The delta link of a response with all rows; its further pages have the same token. None if not tracked.
 
     Call before the rows are read. Raises as `deltas.read_token`, and NotSupported for a token beside an option that
     cannot be tracked.
@@ -50,7 +50,7 @@ def tracking_base(table: Table, asked: TableRequest) -> str | None:
 
 
 def delta_json(table: Table, asked: TableRequest) -> bytes:
-    """The changes since $deltatoken, in pages: rows, and the ids of rows that are gone."""
+    """The changes since $deltatoken, in pages: changed rows, and ids of removed rows."""
     options, context = asked.options, asked.context
     target = _target(table, options, context)
     assert target is not None
@@ -64,7 +64,7 @@ def delta_json(table: Table, asked: TableRequest) -> bytes:
 
 
 def _removed(table: Table, asked: TableRequest, id: str, reason: str) -> dict[str, Any]:
-    """A row that is gone, in the format of the version (OData JSON 4.01, 15.3, and 4.0, 15.2)."""
+    """A removed row, in the format of the OData version (OData JSON 4.01, 15.3, and 4.0, 15.2)."""
     if asked.version == "4.0":
         context = f"{asked.metadata.partition('#')[0]}#{table.name}/$deletedEntity"
         return {"@odata.context": context, "id": f"{table.name}({id})", "reason": reason}
@@ -85,7 +85,7 @@ def _target(table: Table, options: QueryOptions, context: CallContext) -> Collec
 
 
 def _rows(table: Table, options: QueryOptions, context: CallContext, ids: list[str]) -> dict[str, dict[str, Any]]:
-    """Id → row of those of the rows that the query has."""
+    """Id → row, of those ids whose rows match the query."""
     if not ids:
         return {}
     select = (*options.select, *parse_select("Id")) if options.select else ()

@@ -52,15 +52,15 @@ def _tree(tables: list[Table]) -> Node:
 
 
 def _entity_type(table: Table) -> Node:
-    # Columns on demand are not declared: an answer without $select has none of them. The type is open, as they and
-    # the references of filters are members of it all the same (OData CSDL 4.01, 6.3).
+    # Columns on demand are not declared, since a response without $select has none of them. The type is open, as
+    # these columns and the references of filters are members of it (OData CSDL 4.01, 6.3).
     keys = _KEYS.get(table.name, ["Id"])
     declared = {column.name: _property(column) for column in table.columns.values() if not column.on_demand}
     return {"$Kind": "EntityType", "$Key": keys, "$OpenType": True, **declared}
 
 
 def _property(column: Column) -> Node:
-    # A JSON text is a text to clients: few of them know Edm.Untyped.
+    # A JSON text is declared as Edm.String: few clients support Edm.Untyped.
     edm = "Edm.String" if column.type is ColumnType.JSON else column.type.value
     node: Node = {"$Type": edm}
     if column.is_nullable:

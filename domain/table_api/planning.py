@@ -1,8 +1,8 @@
 """Plans a read of a table: query options → TableQuery, with the rights of the caller.
 
 The options are translated to the repository's attributes and bound and compiled by the read engine, so permissions and
-row policies are those of the Domain API. Without $orderby, $top and $skip the rows come in the order in which the
-database finds them, so that it need not sort them; otherwise they are ordered, and ties broken by Id.
+row policies are those of the Domain API. Without $orderby, $top and $skip the rows are not sorted; otherwise they are
+ordered, and ties broken by Id.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from foundation import errors
 from foundation.messages import TranslatableMessage as Message
 from identity.context import CallContext
 
-#: A $top beyond this cuts nothing off, so that the rows need no order: clients send $top=500000000 for "all".
+#: A $top from this value on means all rows, which need no order: clients send $top=500000000 for "all".
 _ALL_ROWS = 100_000_000
 #: LIMIT of a read without one; SQLite takes no OFFSET alone.
 _NO_LIMIT = 2**62
@@ -44,7 +44,7 @@ _NO_LIMIT = 2**62
 
 @dataclass(frozen=True, slots=True)
 class Paging:
-    """What the caller prefers: rows of a page, and the URL of the request without the options of paging."""
+    """The caller's preferred page size, and the URL of the request without the options of paging."""
 
     size: int | None
     base: str
@@ -52,7 +52,7 @@ class Paging:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The part of a read that does not depend on its values.
+    """The part of a read that does not depend on its parameter values.
 
     columns    of the answer, and as SQL in `selected`
     keys       of the order; () for none
@@ -77,7 +77,7 @@ class _Plan:
 
 
 def readable(table: Table, ctx: CallContext) -> bool:
-    """Whether the caller may read the table; that of property values shows a part to everybody."""
+    """Whether the caller may read the table. Every caller may read the property values of visible entities."""
     return table.repository is None or Access(ctx.permissions).readable(table.repository)
 
 
@@ -91,8 +91,8 @@ def plan(
 ) -> TableQuery:
     """The read that answers the options. Raises BadRequest, NotSupported, and NotFound for a hidden table.
 
-    With paging the last row of the page is looked up, so that a page ends at the same row
-    however many rows others insert meanwhile.
+    With paging, queries the keys of the page's last row first, so that concurrent inserts do not move the end of the
+    page.
     """
     is_paged = paging is not None and (paging.size is not None or options.skiptoken is not None)
     prepared = _prepared(options)
@@ -145,9 +145,9 @@ def _plan_for(table: Table, prepared: Prepared, ctx: CallContext, *, is_ordered:
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """Which of the rows are read.
+    """The rows of one page.
 
-    after, until   order keys of the rows between which the page is: the last of the previous page and its own last
+    after, until   order keys of the last row of the previous page, and of the page's own last row
     """
 
     limit: Sql
@@ -159,7 +159,7 @@ class _Page:
         """The page as conditions."""
         found = [] if self.after is None else [_beyond(made, self.after)]
         if self.until is not None:
-            # Null where a key is null, and not beyond then.
+            # IS NOT TRUE: the condition is null if a key is null, and then the row is not beyond.
             found.append(compose("({0}) IS NOT TRUE", _beyond(made, self.until)))
         return found
 
@@ -175,7 +175,7 @@ def _sought(param: Param, row: tuple[Any, ...], run: Run) -> Any:
 
 
 def _whole(prepared: Prepared, run: Run) -> _Page:
-    """All rows that $top and $skip leave."""
+    """All rows within $top and $skip, as one page."""
     if prepared.top is None and not prepared.skip:
         return _Page(Sql(""))
     run.limit = _NO_LIMIT if prepared.top is None else prepared.top
@@ -248,7 +248,7 @@ def _plan(table: Table, options: ast.QueryOptions, ctx: CallContext, *, is_order
     scope = entity_scope(source)
     where = planner.where(source, over_attributes, scope, ())
     if is_ordered:
-        # By default by key: the repository's own order is one for people.
+        # The default order is by key: the repository's `ordering` is for people.
         orders = planner.orders(source, over_attributes, scope, [Order(_bound(planner, ("Id",), scope))])
     values = [_bound(planner, column.path, scope) for column in columns]
     compiler = Compiler(planner.block(source))
@@ -264,7 +264,7 @@ def _orders(planner: Planner, options: ast.QueryOptions, scope: Scope) -> list[O
 
 
 def _bound(planner: Planner, path: Sequence[str], scope: Scope) -> Bound:
-    """The value of a column, in the form in which tables have it."""
+    """The value of a column, in the form of tables."""
     value = bind_path(planner.binder, tuple(ast.NameStep(name) for name in path), scope, 0)
     if value.type.sort is Sort.ENUM:
         return by_number(value)
@@ -302,7 +302,7 @@ def _compiled(
 
 
 def _described(column: Column, value: Bound) -> TableColumn:
-    """The column of the answer: a reference is nullable if its target may be hidden."""
+    """The column of the response: a reference is nullable if its target may be hidden."""
     return TableColumn(
         column.name,
         column.type,

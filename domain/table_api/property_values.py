@@ -1,8 +1,8 @@
 """`Gen_Property_Values`: the values of custom properties, a row for each value of an entity.
 
 The values are stored with their entity as JSON; the table is a UNION over the repositories that have custom properties.
-A row is there if the caller may see its entity, and the entity that is the value. Values of definitions that are not
-active have no row, as they have no property in the Domain API.
+A caller gets a row if its entity is visible, and so is an entity that is the value. As in the Domain API, values of
+inactive definitions are left out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reads the rows of a table query in batches, with a cursor that holds none of them for longer than its batch."""
+"""Reads the rows of a table query in batches, holding only one batch in memory."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from domain.database.bypass import Row
 from domain.database.replicas import connection_for_long_read
 from domain.query.sql import dialects
 from domain.table_api.table_query import TableQuery
-from foundation.execution_slot import stand_aside
+from foundation.execution_slot import yield_to_requests
 
 T = TypeVar("T")
 
-#: Rows of a batch: some milliseconds of work for an encoder, after which requests go first.
+#: Rows of a batch, which an encoder converts in some milliseconds; then waiting requests run first.
 BATCH_ROWS = 250
-#: A sort of millions of rows belongs into a file; mapped pages would count as the process's memory.
+#: Sort millions of rows in a file; no memory map, whose pages would count as the process's memory.
 _SQLITE_MEMORY = ("PRAGMA temp_store=FILE", "PRAGMA mmap_size=0")
 
 
 class TableRows:
     """The rows of a query, and their number, in one snapshot of the database; iterated once.
 
-    They have a connection of their own, which holds the snapshot. Within a transaction the thread's own connection
-    reads, which alone sees what is not committed. Raises Django's database errors.
+    Reads by a separate connection, which holds the snapshot; within a transaction by the thread's own connection, since
+    only that sees uncommitted changes. Raises Django's database errors.
 
-    The rows may be read in another thread than the one that has made this object, and cancelled by any.
+    Another thread than the creating one may read the rows, and any thread may cancel.
     """
 
     def __init__(self, query: TableQuery, *, session_id: str | None = None) -> None:
         self._query = query
-        self._lock = threading.Lock()  # of the two below
+        self._lock = threading.Lock()  # for the two attributes below
         self._is_cancelled = False
         self._raw: Any = None  # the driver's connection while statements may run on it
         self._connection = connections["default"]
@@ -66,7 +66,7 @@ class TableRows:
             cursor.close()
 
     def __iter__(self) -> Iterator[Sequence[Row]]:
-        # In a transaction of somebody else a cursor of the server could outlive it, with an answer that nobody reads.
+        # In the caller's transaction a server-side cursor could outlive the transaction.
         at_once = self._connection.vendor == "sqlite" or not self._is_own
         self._cursor = cursor = self._raw.cursor() if at_once else self._raw.cursor("table_rows")
         if self._connection.vendor == "postgresql":
@@ -74,10 +74,10 @@ class TableRows:
         self._limited(lambda: cursor.execute(self._query.text, self._query.parameters))
         while rows := self._limited(lambda: cursor.fetchmany(BATCH_ROWS)):
             yield rows
-            stand_aside()
+            yield_to_requests()
 
     def cancel(self) -> None:
-        """End the statement that runs, and refuse further ones."""
+        """Cancel the running statement, and refuse further ones."""
         with self._lock:
             self._is_cancelled = True
             if self._raw is None or not self._is_own:
@@ -102,7 +102,7 @@ class TableRows:
             self._connection.close()
 
     def _limited(self, step: Callable[[], T]) -> T:
-        """A step of a statement, which has the time of a query."""
+        """Run a step of the statement within the time limit of a query."""
         if self._is_cancelled:
             raise DatabaseError("the read was cancelled")
         time_limit.begin()

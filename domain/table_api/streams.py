@@ -1,7 +1,7 @@
-"""Bodies of answers: short ones are made within the request, long ones while their client reads them (spec 11, 11.1).
+"""Bodies of responses: short ones are built within the request, long ones are streamed (spec 11, 11.1).
 
-A long body holds a snapshot of the database, a connection and a thread, so a process makes TABLE_STREAMS of them at
-once. The next one waits for a moment; then, or if others wait, it is refused with 503.
+A long body holds a snapshot of the database, a connection and a thread, so a process streams at most TABLE_STREAMS at
+once. A further one waits up to WAIT_SECONDS; then, or if too many wait already, it is refused with 503.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from domain.table_api.table_query import TableQuery
 from foundation import errors
 from foundation.execution_slot import release_slot
 
-#: A body up to this size is made within its request.
+#: Maximum size of a body that is built within its request.
 HELD_BYTES: Final = 1024 * 1024
-#: Time for which a long body waits for its place, and when a refused one may come again.
+#: Maximum wait of a long body for its place; _RETRY_SECONDS is the Retry-After of a refused one.
 WAIT_SECONDS: Final = 2.0
 _RETRY_SECONDS: Final = 10
 
 
 class Places:
-    """The long bodies of a process that are being made."""
+    """A semaphore that limits the concurrent long bodies of a process."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -38,7 +38,7 @@ class Places:
         self._waiting = 0
 
     def take(self) -> Callable[[], None]:
-        """Take a place; the function that is returned gives it back, once. Raises Unavailable."""
+        """Take a place; returns the function that releases it, once. Raises Unavailable."""
         most: int = settings.TABLE_STREAMS
         with self._changed:
             if self.taken >= most:
@@ -58,7 +58,7 @@ class Places:
         if self._waiting < most:
             self._waiting += 1
             try:
-                # The wait has no thread of its own: other requests take the slot.
+                # While it waits, another request may use the slot.
                 release_slot()
                 if self._changed.wait_for(lambda: self.taken < most, WAIT_SECONDS):
                     return
@@ -71,13 +71,13 @@ places = Places()
 
 
 class Body:
-    """The body of an answer.
+    """The body of a response.
 
-    form       makes the parts; errors of the database in the first HELD_BYTES are raised here
-    coding     compresses the body, if it is long; "" for none
-    on_close   called when the body is sent, or given up
+    form       encodes the parts; database errors in the first HELD_BYTES are raised here
+    coding     content coding of a long body; "" for none
+    on_close   called when the body has been sent or is given up
 
-    A body that ends too early is invalid in its format (OData Protocol 4.01, 9.5).
+    A body that breaks off is made invalid in its format (OData Protocol 4.01, 9.5).
     """
 
     def __init__(
@@ -125,6 +125,6 @@ class Body:
             raise
 
     def close(self) -> None:
-        """End the statement, and give the place back."""
+        """End the statement, and release the place."""
         while self._on_close:
             self._on_close.pop()()

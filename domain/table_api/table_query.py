@@ -58,7 +58,7 @@ class TableColumn:
 class TableQuery:
     """One SELECT, ready to run.
 
-    vendor      of the database that the text is for: `sqlite` or `postgresql`
+    vendor      the database of `text`: `sqlite` or `postgresql`
     text        with the driver's placeholders
     parameters  their values, in the driver's form
     columns     one for each column of the rows

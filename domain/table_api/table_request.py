@@ -1,4 +1,4 @@
-"""What a request for the rows of a table asks for."""
+"""The parameters of a request for the rows of a table."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class TableRequest:
     size       rows of a page; None: all rows
     base       the URL without options of paging
     metadata   the context URL of a JSON answer; "" for none
-    version    of OData, for what differs between versions
-    headers    that tell the format
+    version    OData version of the response
+    headers    headers that describe the format
     """
 
     options: QueryOptions

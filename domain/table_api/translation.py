@@ -57,7 +57,7 @@ def translated(options: ast.QueryOptions, table: Table) -> ast.QueryOptions:
 
 
 def _rewritten(node: Tree, table: Table, *, follows: bool) -> Tree:
-    """The tree with each path over columns replaced. follows: paths may lead over references."""
+    """The tree with paths over columns replaced by paths over attributes. follows: paths may contain references."""
     if isinstance(node, tuple):
         return cast(Tree, tuple(_rewritten(each, table, follows=follows) for each in node))
     if isinstance(node, ast.Path):

@@ -9,7 +9,7 @@ from django.urls import URLPattern, path, re_path
 from domain.odata.http.cors_and_compression import api_view
 from domain.table_api.views import CountView, MetadataView, NothingView, RowsView, ServiceDocumentView, TableView
 
-#: Root → name of its route; `data` is an alias that older clients know.
+#: The roots; `data` is an alias for older clients.
 ROOTS = ("odata", "data")
 
 

@@ -11,6 +11,7 @@ import orjson
 from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
 from rest_framework.request import Request
+from rest_framework.response import Response
 
 from audit.record import note
 from domain.odata.http.views import http_response, lower_headers
@@ -36,7 +37,7 @@ from domain.table_api.table_request import TableRequest
 from domain.table_api.translation import unknown_table
 from foundation import errors
 from foundation.messages import TranslatableMessage as Message
-from foundation.piped_responses import PipedResponse
+from foundation.streamed_responses import PipedResponse
 from foundation.wsgi import on_disconnect
 from identity.audit_actors import actor_of_call
 from identity.audit_kinds import DataExported
@@ -53,15 +54,21 @@ _PAGE_DIGITS = 9
 
 
 class TableView(PlatformView):
-    """What the views of the Table API share. Reading only."""
+    """Base of the views of the Table API, which is read-only."""
 
-    http_method_names = ["get", "head"]
+    http_method_names = ["get", "head", "options"]
     authentication_classes = (TableAuthentication,)
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Check the caller and the scope."""
         super().initial(request, *args, **kwargs)
         require_scope_of(context_of(request).scopes, "read")
+
+    def options(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Response:
+        """204 with Allow (RFC 9110, 9.3.7)."""
+        if "table" in kwargs:
+            with_current_model(lambda: _table(kwargs["table"]))
+        return Response(status=204)
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         """Set OData-Version."""
@@ -70,7 +77,7 @@ class TableView(PlatformView):
         return result
 
     def handle_exception(self, exc: Exception) -> Any:
-        """The error as OData has it; a 401 offers HTTP Basic as well."""
+        """The OData error response; a 401 also offers HTTP Basic."""
         response = super().handle_exception(exc)
         if response.status_code == 401:
             response.headers["WWW-Authenticate"] = CHALLENGE
@@ -113,10 +120,10 @@ class CountView(TableView):
 
 
 class RowsView(TableView):
-    """The rows of a table, or what has changed of them since a $deltatoken."""
+    """The rows of a table, or their changes since a $deltatoken."""
 
     def get(self, request: Request, root: str, table: str) -> HttpResponse | PipedResponse:
-        """A short answer whole, a long one while the client reads it."""
+        """A short body as a whole, a long one as a stream."""
         asked = _asked(request, root, table)
         if asked.options.deltatoken is not None and asked.options.skiptoken is None:
             body = with_current_model(lambda: delta_json(_table(table), asked))
@@ -141,7 +148,7 @@ class RowsView(TableView):
 
 
 class NothingView(TableView):
-    """Addresses that lead to nothing."""
+    """Unknown URLs below a root."""
 
     def get(self, request: Request, root: str, **kwargs: str) -> HttpResponse:
         """Raises NotFound."""
@@ -200,7 +207,7 @@ def _planned(table: Table, asked: TableRequest) -> TableQuery:
 
 
 def _described(form: Format, metadata: MetadataLevel, *, table: str) -> dict[str, str]:
-    """The headers that tell the format; a browser saves what is not JSON as a file."""
+    """The headers that describe the format; browsers save formats other than JSON as a file."""
     if form.media_type == JSON:
         return {"Content-Type": f"{JSON};odata.metadata={metadata}"}
     parameters = ";charset=utf-8;header=present" if form.media_type == "text/csv" else ""
@@ -256,7 +263,7 @@ def _page_size(context: CallContext) -> int | None:
 
 
 def _base(address: str, request: HttpRequest) -> str:
-    """The address with the query options but those of paging."""
+    """The URL with the query options except those of paging."""
     raw: str = request.META.get("QUERY_STRING", "")
     options = [
         (name, value)

@@ -28,8 +28,6 @@ def register() -> None:
 
 def check_policy(repository_name: str, expression: str) -> None:
     """Bind a policy to its repository. Raises ValueError with a sentence and the position in the expression."""
-    if repository_name not in repositories:
-        raise ValueError(_("There is no repository %(name)s.") % {"name": repository_name})
     repository = repositories[repository_name]
     for found in CALL_VARIABLE.finditer(expression):
         if found[0][0] != "'" and found[0].lower() not in KNOWN_VARIABLES:

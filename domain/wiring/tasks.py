@@ -10,6 +10,7 @@ from domain.dataset.commit.retention import history_prune
 from domain.dataset.tables.change_feed import change_feed_prune
 from domain.dataset.transactions.domain_transactions import transactions_expire
 from domain.dataset.transactions.idempotent_answers import answers_prune
+from domain.wiring.failure_messages import messages_prune
 from foundation.pruning import scheduled_pruning
 
 entry_sources.add("change_sets", ChangeSets())
@@ -22,5 +23,6 @@ prune = scheduled_pruning(
         "transactions": transactions_expire,
         "history": history_prune,
         "idempotent_answers": answers_prune,
+        "information_messages": messages_prune,
     },
 )

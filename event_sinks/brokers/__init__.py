@@ -1,11 +1,11 @@
-"""The brokers: each is a function that connects to one, for as long as its block runs.
+"""The brokers: a module for each, with a context manager for a connection.
 
     with connected(target) as publish:
         publish(messages)
 
 The block begins once the broker has accepted the connection, after CONNECT_SECONDS at most. `publish` sends messages of
 different keys, and returns when the broker has confirmed all of them; it raises BrokerFailed if one is not confirmed
-after CONFIRM_SECONDS. Nothing here connects again: the next attempt does.
+after CONFIRM_SECONDS. There is no reconnection: the next attempt connects again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from django.utils.module_loading import import_string
 from event_sinks.brokers.target import Publish, Target
 from event_sinks.models import EventSink
 
-#: Modules of this package: imported where they are used, since the client libraries are large.
+#: Modules of this package, imported on demand, since the client libraries are large.
 _MODULES: Mapping[str, str] = {
     EventSink.Broker.NATS: "nats",
     EventSink.Broker.RABBITMQ: "rabbitmq",

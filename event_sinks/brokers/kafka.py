@@ -1,6 +1,6 @@
-"""Kafka: all events are of one topic, with the entity's id as key, which keeps them in one partition.
+"""Kafka: all events have one topic, with the entity's id as key, so events of an entity are in one partition.
 
-A user signs in by SASL/PLAIN. The producer is idempotent: what it sends again itself is stored once and in order.
+Users authenticate by SASL/PLAIN. The producer is idempotent: its own retries are stored once and in order.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from event_sinks.brokers.target import (
 )
 from foundation.messages import TranslatableMessage as Message
 
-_TURN_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 _logger = logging.getLogger("platform.events")
 
 
@@ -43,17 +43,17 @@ def connected(target: Target) -> Iterator[Publish]:
 
 
 def _connect(producer: Producer, topic: str, problems: list[KafkaError]) -> None:
-    """Wait for the topic's description, in short turns: only between them the library tells that no server answers."""
+    """Wait for the topic's metadata in short calls: only between them the library reports unreachable servers."""
     deadline = time.monotonic() + CONNECT_SECONDS
     while True:
         try:
-            producer.list_topics(topic, timeout=_TURN_SECONDS)
+            producer.list_topics(topic, timeout=_POLL_SECONDS)
         except KafkaException as exc:
             producer.poll(0)
             is_down = any(problem.code() == KafkaError._ALL_BROKERS_DOWN for problem in problems)
             if is_down or time.monotonic() >= deadline:
-                told = (problems[0] if problems else exc.args[0]).str()
-                raise BrokerFailed(Message("no server of Kafka accepts a connection: {0}", told)) from exc
+                error_text = (problems[0] if problems else exc.args[0]).str()
+                raise BrokerFailed(Message("no server of Kafka accepts a connection: {0}", error_text)) from exc
         else:
             return
 
@@ -84,7 +84,7 @@ def _settings(target: Target) -> dict[str, Any]:
         "security.protocol": f"{'SASL_' if target.user_name else ''}{'SSL' if target.uses_tls else 'PLAINTEXT'}",
     }
     if target.uses_tls:
-        # The library has an OpenSSL of its own, which does not know where the system's certificates are.
+        # The library's bundled OpenSSL does not find the system's certificates.
         result["ssl.ca.location"] = certificates()
     if target.user_name:
         result |= {"sasl.mechanism": "PLAIN", "sasl.username": target.user_name, "sasl.password": target.password}
@@ -92,7 +92,7 @@ def _settings(target: Target) -> dict[str, Any]:
 
 
 def _quiet_logger() -> logging.Logger:
-    """The library logs each of its attempts: what matters is told by BrokerFailed."""
+    """A logger that drops the library's messages about each attempt; BrokerFailed has the error."""
     result = _logger.getChild("kafka")
     result.setLevel(logging.CRITICAL)
     return result

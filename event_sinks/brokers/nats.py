@@ -23,7 +23,7 @@ from event_sinks.brokers.target import (
     Publish,
     Target,
     certificates,
-    told,
+    error_text,
 )
 from foundation.messages import TranslatableMessage as Message
 
@@ -59,9 +59,9 @@ async def _connect(target: Target) -> Client:
         return await asyncio.wait_for(
             nats.connect(
                 servers,
-                # The addresses that a server names are not used: the operator has not listed them.
+                # Without addresses that a server announces: the operator has not listed them.
                 allow_reconnect=False,
-                # Each server is tried twice; 0 would mean without end.
+                # Each server is tried twice; 0 would mean no limit.
                 max_reconnect_attempts=1,
                 reconnect_time_wait=0.1,
                 connect_timeout=CONNECT_SECONDS / len(servers),
@@ -72,7 +72,7 @@ async def _connect(target: Target) -> Client:
         )
     except (Error, OSError) as exc:  # TimeoutError is one
         problem = problems[-1] if problems else exc
-        raise BrokerFailed(Message("no server of NATS accepts a connection: {0}", told(problem))) from exc
+        raise BrokerFailed(Message("no server of NATS accepts a connection: {0}", error_text(problem))) from exc
 
 
 async def _publish(jetstream: JetStreamContext, prefix: str, messages: Sequence[EventMessage]) -> None:
@@ -93,5 +93,5 @@ def _failure(subject: str, problem: BaseException) -> BaseException:
     if isinstance(problem, NoStreamResponseError):
         return BrokerFailed(Message("no stream of JetStream stores the subject {0}", subject))
     if isinstance(problem, (Error, OSError)):
-        return BrokerFailed(Message("NATS has not confirmed an event: {0}", told(problem)))
+        return BrokerFailed(Message("NATS has not confirmed an event: {0}", error_text(problem)))
     return problem

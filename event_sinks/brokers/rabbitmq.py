@@ -1,6 +1,6 @@
-"""RabbitMQ: an event's routing key is its type. The exchange is made if it is missing: a durable topic exchange.
+"""RabbitMQ: an event's routing key is its type. A missing exchange is declared as a durable topic exchange.
 
-Events that no queue is bound for are dropped by the broker, as always: who listens is not the sender's business.
+The broker drops events without a bound queue; consumers declare their queues.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from event_sinks.brokers.target import (
     Publish,
     Target,
     certificates,
-    told,
+    error_text,
 )
 from foundation.messages import TranslatableMessage as Message
 
@@ -48,10 +48,13 @@ def connected(target: Target) -> Iterator[Publish]:
                 )
                 try:
                     channel.basic_publish_confirm(
-                        content, exchange=target.destination, routing_key=message.name, confirm_timeout=_left(deadline)
+                        content,
+                        exchange=target.destination,
+                        routing_key=message.name,
+                        confirm_timeout=_seconds_left(deadline),
                     )
                 except (amqp.AMQPError, OSError) as exc:
-                    raise BrokerFailed(Message("RabbitMQ has not confirmed an event: {0}", told(exc))) from exc
+                    raise BrokerFailed(Message("RabbitMQ has not confirmed an event: {0}", error_text(exc))) from exc
 
         yield publish
     finally:
@@ -71,8 +74,8 @@ def _connect(target: Target) -> Any:
             virtual_host=target.virtual_host,
             login_method="PLAIN",
             ssl=_tls(server.host) if target.uses_tls else False,
-            connect_timeout=_left(deadline) / 2,
-            read_timeout=_left(deadline) / 2,
+            connect_timeout=_seconds_left(deadline) / 2,
+            read_timeout=_seconds_left(deadline) / 2,
             write_timeout=CONFIRM_SECONDS,
             confirm_publish=True,
             **options,
@@ -83,7 +86,7 @@ def _connect(target: Target) -> Any:
             problem = exc
         else:
             return connection
-    raise BrokerFailed(Message("RabbitMQ does not accept a connection: {0}", told(problem))) from problem
+    raise BrokerFailed(Message("RabbitMQ does not accept a connection: {0}", error_text(problem))) from problem
 
 
 def _tls(host: str) -> dict[str, Any]:
@@ -99,10 +102,10 @@ def _channel_with_exchange(connection: Any, exchange: str) -> Any:
             channel = connection.channel()  # the broker has closed the other one
             channel.exchange_declare(exchange, "topic", durable=True, auto_delete=False)
     except (amqp.AMQPError, OSError) as exc:
-        raise BrokerFailed(Message("RabbitMQ has no exchange {0}: {1}", exchange, told(exc))) from exc
+        raise BrokerFailed(Message("RabbitMQ has no exchange {0}: {1}", exchange, error_text(exc))) from exc
     return channel
 
 
-def _left(deadline: float) -> float:
-    """Seconds until then; 0 would mean without end."""
+def _seconds_left(deadline: float) -> float:
+    """Seconds until the deadline, more than 0, which would mean no limit."""
     return max(0.1, deadline - time.monotonic())

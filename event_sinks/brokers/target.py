@@ -1,4 +1,4 @@
-"""What a broker is given: where to connect, and the messages."""
+"""Target and messages of a delivery to a broker."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from foundation.egress.policy import POLICY_SETTING, EgressPolicy, destination_o
 from foundation.messages import TranslatableMessage as Message
 from foundation.messages import reason_of
 
-#: Time to connect, by whichever server, and for the broker to confirm what it is sent at once.
+#: Timeouts of a connection, over all servers, and of the confirmation of a `publish` call.
 CONNECT_SECONDS, CONFIRM_SECONDS = 8.0, 8.0
-#: Members of a sink that say where its password is sent.
+#: Fields of a sink that determine the destination of its password.
 SENT_TO = ("broker", "servers", "uses_tls")
 #: CloudEvents, structured mode (CloudEvents JSON format 1.0.2, 3).
 CONTENT_TYPE = "application/cloudevents+json"
@@ -27,7 +27,7 @@ _PORTS: Mapping[str, tuple[int, int]] = {
     EventSink.Broker.RABBITMQ: (5672, 5671),
     EventSink.Broker.KAFKA: (9092, 9093),
 }
-#: What each broker allows in names, as far as they need no quoting.
+#: Broker → pattern of destination names that need no quoting.
 _DESTINATIONS: Mapping[str, re.Pattern[str]] = {
     EventSink.Broker.NATS: re.compile(r"[\w-]+(\.[\w-]+)*", re.ASCII),
     EventSink.Broker.RABBITMQ: re.compile(r"[\w.:-]+", re.ASCII),
@@ -36,14 +36,14 @@ _DESTINATIONS: Mapping[str, re.Pattern[str]] = {
 
 
 class BrokerFailed(Exception):
-    """The broker cannot be reached, or has not confirmed. The argument is a Message for administrators."""
+    """The broker is unreachable, or has not confirmed a message. The argument is a Message for administrators."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventMessage:
-    """An event on its way.
+    """The message of an event.
 
-    id    unique within the sink; a broker that knows it stores no second one
+    id    unique within the sink, by which brokers discard duplicates
     name  of its type, such as Crm.Sales.SalesOrders.Update
     key   id of the entity, whose events keep their order
     body  CloudEvent as JSON
@@ -73,7 +73,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a sink delivers to; virtual_host: of RabbitMQ."""
+    """The connection data of a sink; virtual_host: of RabbitMQ."""
 
     broker: str
     servers: tuple[Server, ...]
@@ -119,15 +119,15 @@ def servers_of(broker: str, text: str, *, uses_tls: bool) -> tuple[tuple[Server,
 
 
 def check_destination(broker: str, text: str) -> None:
-    """Raise ValueError with a Message if the broker has no such destination."""
+    """Raise ValueError with a Message for an invalid destination name of the broker."""
     if _DESTINATIONS[broker].fullmatch(text) is None:
         raise ValueError(Message("letters, digits, hyphens, underscores and points only, for example erp.events"))
 
 
 def _is_listed(host: str, policy: EgressPolicy) -> bool:
-    """Whether the operator has named the host: its name, or its address or a network of it.
+    """Whether EGRESS_ALLOW lists the host: its name, its address or a network of it.
 
-    Public hosts too, unlike those of webhooks: clients of brokers follow the addresses that a broker names.
+    Required for public hosts too, unlike for webhooks: broker clients follow addresses that a broker announces.
     """
     if policy.lists(host):
         return True
@@ -138,10 +138,10 @@ def _is_listed(host: str, policy: EgressPolicy) -> bool:
 
 
 def certificates() -> str:
-    """The file of the authorities that servers with TLS are checked by: the system's, or that of SSL_CERT_FILE."""
+    """The CA file for TLS: the system's, or that of SSL_CERT_FILE."""
     return ssl.get_default_verify_paths().cafile or certifi.where()
 
 
-def told(problem: BaseException | None) -> str:
-    """What an error of a client library says; its type if it says nothing, as time-outs do."""
+def error_text(problem: BaseException | None) -> str:
+    """The text of a client library's error; its type if it has no text, as timeouts do."""
     return str(problem) or type(problem).__name__

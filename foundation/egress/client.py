@@ -1,7 +1,7 @@
 """Outgoing HTTP: a `requests` session whose adapter applies the egress policy (spec 06, 6.2, "Egress safety").
 
 The adapter resolves the host name once, refuses non-public addresses, and connects to the address that it checked. So
-DNS rebinding has no effect. The check uses resolved addresses, never the spelling in the URL: 2130706433, 0x7f.1,
+DNS rebinding has no effect. The check uses the resolved addresses, not the text of the URL: 2130706433, 0x7f.1,
 0177.0.0.1 and [::ffff:127.0.0.1] are all 127.0.0.1. TLS is verified against the host name. Redirects are not followed,
 cookies not kept. Proxies of the environment are not used, because a proxy would resolve the name itself.
 
@@ -176,7 +176,7 @@ class EgressSession(requests.Session):
         self.mount("https://", adapter)
 
     def get_redirect_target(self, resp: requests.Response) -> None:
-        """No redirect is followed: it could lead anywhere."""
+        """None: redirects are not followed."""
 
 
 _session = PerProcess(EgressSession)
@@ -199,7 +199,7 @@ class EgressAdapter(HTTPAdapter):
         return {"scheme": to.scheme, "host": to.host, "port": to.port}, tls
 
     def cert_verify(self, *args: Any, **kwargs: Any) -> None:
-        """The context of the pool verifies, whatever the caller says."""
+        """Ignore the arguments: the context of the pool always verifies."""
 
     def send(
         self,
@@ -249,10 +249,10 @@ def _may_repeat(request: requests.PreparedRequest) -> bool:
 
 
 class _Body(io.BytesIO):
-    """The body up to the limit, and what `requests` does not keep; reading it ends or closes the connection."""
+    """The body up to the limit, with the connection's address; reading it releases or closes the connection."""
 
     def __init__(self, raw: urllib3.HTTPResponse, address: str) -> None:
-        raw.enforce_content_length = False  # a body that breaks off is a response, too
+        raw.enforce_content_length = False  # an incomplete body is a response, too
         try:
             read = raw.read(MAX_RESPONSE_BYTES + 1, decode_content=False)
         finally:
@@ -264,7 +264,7 @@ class _Body(io.BytesIO):
 
 
 def _cause(exc: BaseException) -> BaseException:
-    """The error below those in which requests and urllib3 wrap it."""
+    """The innermost error, without the wrappers of requests and urllib3."""
     while isinstance(exc, (requests.RequestException, urllib3.exceptions.HTTPError)):
         below = exc.__cause__ or exc.__context__
         if isinstance(exc, EgressFailed) or below is None:
@@ -274,7 +274,7 @@ def _cause(exc: BaseException) -> BaseException:
 
 
 def _failure(exc: BaseException, total_seconds: float) -> BaseException:
-    """The error to raise: EgressFailed of a kind, or the error itself if it is no failure of the exchange."""
+    """The error to raise: EgressFailed, or the error itself if it is no failure of the exchange."""
     match exc:
         case EgressFailed():
             exc.__cause__ = None

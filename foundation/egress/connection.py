@@ -29,9 +29,7 @@ KEPT_SECONDS = 1.0
 
 
 class EgressFailed(requests.RequestException):
-    """The request was tried and no complete response arrived. The message is for people and contains nothing of the
-    request.
-    """
+    """The request was sent and no complete response arrived. The message is for users and contains no request data."""
 
     def __init__(self, kind: Kind, message: str) -> None:
         super().__init__(message)
@@ -61,10 +59,10 @@ class Exchange:
     """One request and its response.
 
     addresses  the checked addresses of the destination, in order of preference
-    give_up    end of the time to connect
-    may_reuse  a pooled connection may carry the request
-    reused     whether one does
-    address    the address that is connected
+    give_up    deadline of the connection attempt
+    may_reuse  whether a pooled connection may carry the request
+    reused     whether a pooled connection carries it
+    address    the connected address
     """
 
     destination: Destination
@@ -81,7 +79,7 @@ current_exchange: ContextVar[Exchange] = ContextVar("egress_exchange")
 
 
 class _Timed:
-    """Of a socket: every wait ends at the deadline."""
+    """Mixin of a socket: every wait ends at the deadline."""
 
     deadline: Deadline
 

@@ -1,4 +1,4 @@
-"""Which destinations the instance may send requests to: URL parsing and non-public address ranges (spec 06, 6.2).
+"""The egress policy: allowed destinations, URL parsing and non-public address ranges (spec 06, 6.2).
 
 `foundation.egress.client` checks the addresses that the resolver returns, and connects only to these.
 
@@ -151,7 +151,7 @@ def _no_host() -> Never:
 
 @dataclass(frozen=True, slots=True)
 class EgressPolicy:
-    """Which addresses may be reached: public ones, and those that settings.EGRESS_ALLOW lists.
+    """The allowed addresses: public ones, and those that settings.EGRESS_ALLOW lists.
 
     hosts      names whose addresses are all allowed: "erp.local", or "*.erp.local" for every name below
     networks   addresses that are allowed under any name
@@ -184,7 +184,7 @@ class EgressPolicy:
         return self.allows_host(host) or host in self._single_addresses()
 
     def may_list(self, pieces: Sequence[str]) -> bool:
-        """Whether a listed host can result from the pieces of a host with a value, without a colon, between each two.
+        """Whether a host template can produce a listed host. `pieces` are its texts between placeholders.
 
         An IPv6 address, without brackets, may be written as RFC 5952 says or in full.
         """
@@ -215,7 +215,7 @@ ANYWHERE = EgressPolicy.parse(["0.0.0.0/0", "::/0"])
 
 
 def real_address(address: str) -> IPAddress:
-    """The address that packets finally reach: IPv4 inside IPv6 (mapped, 6to4, Teredo, NAT64) is extracted."""
+    """The destination of packets: IPv4 inside IPv6 (mapped, 6to4, Teredo, NAT64) is extracted."""
     ip = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(ip, ipaddress.IPv4Address):
         return ip

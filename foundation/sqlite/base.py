@@ -1,8 +1,8 @@
-"""Django's backend for SQLite, with another way to wait for the lock of the only writer.
+"""Django's backend for SQLite, with shorter waits for the lock of the only writer.
 
-SQLite waits 1, 2, 5, 10, 15, 20, 25, 25, 25, 50, 50 and then 100 ms between two looks. A transaction of the platform
-takes a millisecond or a few, so under load the lock was free most of the time that somebody waited for it: eight
-callers who wrote used half of two cores.
+SQLite waits 1, 2, 5, 10, 15, 20, 25, 25, 25, 50, 50 and then 100 ms between two attempts. A transaction of the platform
+takes a few milliseconds, so under load the lock was free for most of the wait: eight concurrent writers used half of
+two cores.
 
 A transaction holds the lock from its BEGIN on. One that first reads and computes may defer it
 (`DatabaseWrapper.deferring_begin`), so that others write meanwhile.
@@ -22,10 +22,10 @@ from django.db.backends.sqlite3 import base
 #: Time between two attempts to get the lock: at first, and as a share of the time waited so far.
 _SHORT_SECONDS: Final = 0.00025
 _SHARE: Final = 0.05
-#: At most: a connection that has waited for long must not meet the free lock much more rarely than a new one.
+#: Maximum: a connection that has waited for long must not try much more rarely than a new one.
 _LONGEST_SECONDS: Final = 0.004
-#: Another connection writes, or makes the database whole again after a crash. SQLITE_BUSY_SNAPSHOT is not among them:
-#: a connection with an unfinished SELECT, after which others have committed, would wait in vain.
+#: Another connection writes, or recovers the database after a crash. Not SQLITE_BUSY_SNAPSHOT: waiting does not help a
+#: connection with an unfinished SELECT that began before another commit.
 _BUSY: Final = frozenset({"SQLITE_BUSY", "SQLITE_BUSY_RECOVERY"})
 
 

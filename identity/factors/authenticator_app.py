@@ -18,7 +18,7 @@ from identity.models import AuthenticatorApp, User
 #: Clock difference of a phone, in steps of 30 seconds.
 _WINDOW = 1
 #: After so many wrong codes in a row no code is accepted until another factor is proven (NIST SP 800-63B-4, 3.2.2).
-MOST_FAILURES = 100
+MAX_FAILURES = 100
 
 
 def secret_make() -> str:
@@ -49,34 +49,34 @@ def app_add(user: User, secret: str, code: str) -> bool:
 
 
 def code_use(user: User, code: str, *, by: Actor) -> bool:
-    """Whether the code is the app's, and unused: it may be used once, and none after a later one. by: who sent it.
+    """Whether the code is right and newer than the last accepted one; then uses it. by: the sender.
 
     The attempt counts as failed until the code is accepted, so that the limit holds for parallel attempts.
     """
-    mine = AuthenticatorApp.objects.filter(user=user)
-    if not mine.filter(failed_codes__lt=MOST_FAILURES).update(failed_codes=F("failed_codes") + 1):
+    rows = AuthenticatorApp.objects.filter(user=user)
+    if not rows.filter(failed_codes__lt=MAX_FAILURES).update(failed_codes=F("failed_codes") + 1):
         return False
-    app = mine.get()
+    app = rows.get()
     step = _step_of(app.secret, code)
-    if step is not None and mine.filter(last_step__lt=step).update(last_step=step, failed_codes=0, last_used=utc_now()):
+    if step is not None and rows.filter(last_step__lt=step).update(last_step=step, failed_codes=0, last_used=utc_now()):
         return True
-    if app.failed_codes == MOST_FAILURES:
+    if app.failed_codes == MAX_FAILURES:
         user_notify(user, APP_BLOCKED, by=by)
     return False
 
 
 def app_is_blocked(user: User) -> bool:
     """Whether too many wrong codes were tried."""
-    return AuthenticatorApp.objects.filter(user=user, failed_codes__gte=MOST_FAILURES).exists()
+    return AuthenticatorApp.objects.filter(user=user, failed_codes__gte=MAX_FAILURES).exists()
 
 
 def failures_forget(user: User) -> None:
-    """The user has proven another factor: codes are accepted again."""
+    """Reset the count of wrong codes after the user has proven another factor."""
     AuthenticatorApp.objects.filter(user=user).update(failed_codes=0)
 
 
 def _step_of(secret: str, code: str) -> int | None:
-    """The step whose code this is; None for a wrong code, and for a secret whose encryption key is lost."""
+    """The time step of the code; None for a wrong code, and for a secret whose encryption key is lost."""
     digits = code.replace(" ", "")
     if isinstance(secret, Unreadable) or not (len(digits) == 6 and digits.isascii() and digits.isdigit()):
         return None

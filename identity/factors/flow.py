@@ -1,7 +1,7 @@
 """The steps of a sign-in after its first proof: another factor, or the registration of one that a role requires.
 
-Until the last step nobody is signed in: the session has only a pending sign-in, which only the pages of
-identity.factors look at. So no other URL skips a step.
+Until the last step the user is not signed in: the session has only a pending sign-in, which only the pages of
+identity.factors read. So no other URL can skip a step.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from identity.login_target import acr_values_of, safe_next
 from identity.models import User
 from identity.oauth import logout
 from identity.oauth.fresh_login import fresh_logins_keep, fresh_logins_put
-from identity.oauth.sign_in import sign_in_get, sign_in_started
+from identity.oauth.sign_in import sign_in_get, sign_in_started, sign_in_stored
 
 _PENDING = "pending_sign_in"
-#: For this time after a sign-in its user may change factors; a pending sign-in must end in it.
+#: Maximum age of a sign-in whose user changes factors, and of a pending sign-in.
 FRESH_SECONDS = 15 * 60
 
 Step = Literal["done", "prove", "register"]
@@ -42,9 +42,9 @@ Step = Literal["done", "prove", "register"]
 class PendingSignIn:
     """A sign-in whose user has given the first proof.
 
-    target        where it leads, "" for the profile
+    target        URL after the sign-in, "" for the profile
     auth_time     UTC timestamp of the oldest proof in `amr`
-    is_recovered  a recovery code was used: a lost factor may be replaced
+    is_recovered  whether a recovery code was used: a lost factor may be replaced
     """
 
     user: User
@@ -55,9 +55,9 @@ class PendingSignIn:
 
     @property
     def level(self) -> int:
-        """What it must reach: by roles, by acr_values of an application, and because the user has a second factor."""
-        asked = level_requested(acr_values_of(self.target))
-        return max(required_level(str(self.user.pk)), asked, int(bool(factors_of(self.user))))
+        """The required level: of the roles, of acr_values, and at least 1 for a user with a second factor."""
+        requested = level_requested(acr_values_of(self.target))
+        return max(required_level(str(self.user.pk)), requested, int(bool(factors_of(self.user))))
 
     @property
     def is_fresh(self) -> bool:
@@ -84,9 +84,9 @@ class Offer:
 
 
 def step_of(pending: PendingSignIn) -> Step:
-    """What comes next. A user with factors proves one before they register another."""
-    reached, wanted = level_of(pending.amr), pending.level
-    if reached >= wanted:
+    """The next step. A user with factors proves one before registering another."""
+    reached, required = level_of(pending.amr), pending.level
+    if reached >= required:
         return "done"
     factors = factors_of(pending.user)
     if not factors or pending.is_recovered or (reached >= 1 and not factors.passkeys):
@@ -95,7 +95,7 @@ def step_of(pending: PendingSignIn) -> Step:
 
 
 def offer_of(request: HttpRequest, pending: PendingSignIn) -> Offer:
-    """The proofs that lead on. Where a passkey is wanted and there is one, a code does not: it could be phished."""
+    """The accepted proofs. If a passkey is required and registered, codes are not: they could be phished."""
     factors: Factors = factors_of(pending.user)
     rp_id = relying_party_id(request)
     by_passkey_only = bool(factors.passkeys) and pending.level == 2
@@ -107,12 +107,12 @@ def offer_of(request: HttpRequest, pending: PendingSignIn) -> Offer:
 
 
 def password_accepted(request: HttpRequest, user: User, target: str) -> HttpResponse:
-    """The response to a right password: the next step, or the end of the sign-in."""
+    """The response to a correct password: the next step, or the completed sign-in."""
     return sign_in_continue(request, PendingSignIn(user, (PASSWORD,), target, time.time()))
 
 
 def passkey_accepted(request: HttpRequest, user: User, target: str) -> HttpResponse:
-    """The response to the passkey of a user who gave no login."""
+    """The response to a passkey that was used without a login."""
     return sign_in_continue(request, PendingSignIn(user, amr_with((), KEY), target, time.time()))
 
 
@@ -121,7 +121,7 @@ def sign_in_continue(request: HttpRequest, pending: PendingSignIn) -> HttpRespon
     step = step_of(pending)
     if step == "done":
         return _sign_in(request, pending)
-    # A session key that somebody put into this browser before is of no use (session fixation).
+    # A new session key, against session fixation.
     request.session.cycle_key()
     request.session[_PENDING] = {
         "user": str(pending.user.pk),
@@ -141,7 +141,7 @@ def page_of(step: Step) -> HttpResponseRedirect:
 
 
 def pending_get(request: HttpRequest) -> PendingSignIn | None:
-    """The pending sign-in of this browser; none after its time, and if the user or the password has changed."""
+    """The pending sign-in of this browser; None once it has expired or the user or the password has changed."""
     stored = request.session.get(_PENDING)
     if not stored or time.time() - stored["since"] >= FRESH_SECONDS:
         return None
@@ -156,7 +156,7 @@ def pending_get(request: HttpRequest) -> PendingSignIn | None:
 
 
 def step_up_get(request: HttpRequest) -> PendingSignIn | None:
-    """The sign-in of this browser as one that needs another proof for the parameter `next`; None without either."""
+    """The browser's sign-in as a pending one for the parameter `next`; None without either."""
     target, sign_in = safe_next(request), sign_in_get(request)
     if not target or sign_in is None:
         return None
@@ -170,7 +170,8 @@ def may_sign_in(user: User) -> bool:
 
 def _sign_in(request: HttpRequest, pending: PendingSignIn) -> HttpResponse:
     proofs = fresh_logins_keep(request)
-    if isinstance(request.user, User) and request.user != pending.user:
+    former = sign_in_stored(request)
+    if former is not None and former.user != pending.user:
         # Another user of this browser is signed out first: tokens, slots, back channel.
         logout.sign_out(request)
     request.session.pop(_PENDING, None)

@@ -1,4 +1,4 @@
-"""How a user has signed in: `amr` values (RFC 8176), and the `acr` values that they meet (OIDC Core, 2).
+"""Authentication methods of a sign-in: `amr` values (RFC 8176), and the `acr` values that they meet (OIDC Core, 2).
 
 acr  level  met by
 pwd  0      any sign-in
@@ -30,7 +30,7 @@ Amr = tuple[str, ...]
 
 
 def amr_with(amr: Amr, proof: str) -> Amr:
-    """The values after another proof. A passkey has verified its user, so it is more than one factor alone."""
+    """The values after another proof. A passkey counts as several factors, because it has verified its user."""
     values = {*amr, proof}
     if KEY in values:
         values |= {_PRESENCE, _SEVERAL}
@@ -40,7 +40,7 @@ def amr_with(amr: Amr, proof: str) -> Amr:
 
 
 def external_amr(idp: str, tenant: str, *, several: bool) -> Amr:
-    """The values of a sign-in at an upstream provider; `several`: it was made with several factors there."""
+    """The values of a sign-in at an upstream provider; `several`: with several factors there."""
     origins = [f"idp={idp}", *([f"tid={tenant}"] if tenant else [])]
     return (EXTERNAL, *([_SEVERAL] if several else []), *origins)
 

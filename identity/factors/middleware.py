@@ -1,4 +1,4 @@
-"""The signed-in user of a request, where the sign-in meets what the user's roles require."""
+"""Sets the signed-in user of a request, if the sign-in has the factors that the user's roles require."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from identity.oauth.sign_in import amr_get
 
 
 class SignInMiddleware(AuthenticationMiddleware):
-    """Sets `request.user`. A sign-in that lacks a required factor is none, for all pages: so no page can be forgotten,
-    and a role that is given a requirement applies to sign-ins that exist already.
+    """Sets `request.user`; anonymous if the sign-in lacks a required factor. This covers all pages, and existing
+    sign-ins when a role gets a requirement.
     """
 
     def process_request(self, request: HttpRequest) -> None:

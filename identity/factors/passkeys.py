@@ -1,6 +1,6 @@
 """Passkeys: WebAuthn ceremonies (Web Authentication Level 3, 7), with python-fido2 for formats and signatures.
 
-The challenge of a ceremony is in a signed text that the page sends back, so a visit to the login page writes no row.
+The challenge of a ceremony is in a signed text that the page sends back, so the login page writes no row.
 An assertion is accepted once: its challenge must be younger than that of the passkey's last assertion, and the
 signature counter must not go back (7.2, step 22). Both are compared in the statement that stores them.
 """
@@ -48,7 +48,7 @@ _SALT = "identity.factors.passkeys"
 #: Time for a ceremony. A login page may be open for a while before its passkey is used.
 _SECONDS = 15 * 60
 _TIMEOUT_MS = 5 * 60 * 1000
-MOST_PASSKEYS = 20
+MAX_PASSKEYS = 20
 
 
 class PasskeyRefused(Exception):
@@ -57,7 +57,7 @@ class PasskeyRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Ceremony:
-    """What a page needs for one ceremony.
+    """The data of one ceremony for its page.
 
     options  JSON for navigator.credentials (PublicKeyCredentialCreationOptionsJSON, …RequestOptionsJSON)
     state    signed text that comes back with the response
@@ -104,8 +104,8 @@ def registration_complete(request: HttpRequest, user: User, *, name: str, state:
     credential = data.credential_data
     if credential is None or credential.credential_id != given.raw_id:
         raise PasskeyRefused(_("The browser's response is not complete."))
-    if Passkey.objects.filter(user=user).count() >= MOST_PASSKEYS:
-        raise PasskeyRefused(_("An account may have %(number)s passkeys.") % {"number": MOST_PASSKEYS})
+    if Passkey.objects.filter(user=user).count() >= MAX_PASSKEYS:
+        raise PasskeyRefused(_("An account may have %(number)s passkeys.") % {"number": MAX_PASSKEYS})
     try:
         with transaction.atomic():
             return Passkey.objects.create(
@@ -122,7 +122,7 @@ def registration_complete(request: HttpRequest, user: User, *, name: str, state:
 
 
 def assertion_begin(request: HttpRequest, user: User | None = None) -> Ceremony:
-    """A ceremony that proves a passkey: of the user, or, for a sign-in without a login, of anybody (7.2)."""
+    """A ceremony that proves a passkey: of the user, or, without a login, of any user (7.2)."""
     options, state = _server(request).authenticate_begin(
         credentials=None if user is None else _descriptors(request, user),
         user_verification=UserVerificationRequirement.REQUIRED,
@@ -151,7 +151,7 @@ def assertion_complete(request: HttpRequest, *, state: str, response: str, user:
 
 
 def _use(passkey: Passkey, *, counter: int, at: int) -> None:
-    """Note the use. Raises PasskeyRefused for a replayed assertion, and for a counter that did not go up."""
+    """Record the use. Raises PasskeyRefused for a replayed assertion, and for a counter that did not increase."""
     # 7.2, step 22: authenticators without a counter always send 0.
     counts = Q(sign_count__lt=counter) if counter else Q(sign_count=0)
     used = Passkey.objects.filter(counts, pk=passkey.pk, last_challenge__lt=at)
@@ -175,7 +175,7 @@ def _server(request: HttpRequest) -> Fido2Server:
 
 @lru_cache(maxsize=16)
 def _server_of(rp_id: str, origin: str) -> Fido2Server:
-    """A server without state of requests: making one tries which algorithms there are, and took 1.5 ms."""
+    """A server without request state, cached: creating one probes the available algorithms and took 1.5 ms."""
     server = Fido2Server(PublicKeyCredentialRpEntity(id=rp_id, name=rp_id), verify_origin=lambda got: got == origin)
     server.timeout = _TIMEOUT_MS  # type: ignore[assignment]  # milliseconds; declared as None
     return server
@@ -188,7 +188,7 @@ def _ceremony(options: Any, state: Any, purpose: str) -> Ceremony:
 
 
 def _state(text: str, purpose: str) -> tuple[Any, int]:
-    """The library's state, and when the challenge was made (µs)."""
+    """The library's state, and the creation time of the challenge (µs)."""
     try:
         found = signing.loads(text, salt=_SALT, max_age=_SECONDS)
     except signing.BadSignature as exc:
@@ -230,7 +230,7 @@ def _json(text: str) -> dict[str, Any]:
 
 @contextmanager
 def _refusing() -> Iterator[None]:
-    """Raise PasskeyRefused for malformed input, for which the library raises whatever its parsers raise."""
+    """Raise PasskeyRefused for malformed input; the library passes the various errors of its parsers on."""
     try:
         yield
     except Exception as exc:

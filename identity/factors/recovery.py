@@ -1,4 +1,4 @@
-"""Recovery codes: a sign-in without the phone or key, once each.
+"""Recovery codes: single-use replacements of a second factor.
 
 A code has 80 random bits, so a digest without a slow hash is enough: a stolen database cannot be searched for it.
 """
@@ -18,7 +18,7 @@ _BYTES = 10
 
 
 def codes_make(user: User) -> list[str]:
-    """New codes for the user, which replace all before; only this return value has them."""
+    """Replace the user's codes by new ones, which only this return value has."""
     codes = [base64.b32encode(secrets.token_bytes(_BYTES)).decode().lower() for _ in range(NUMBER)]
     with transaction.atomic():
         RecoveryCode.objects.filter(user=user).delete()
@@ -27,7 +27,7 @@ def codes_make(user: User) -> list[str]:
 
 
 def code_use(user: User, code: str) -> bool:
-    """Whether the code is an unused one of the user; uses it. Case, spaces and hyphens do not matter."""
+    """Whether the code is an unused one of the user; then uses it. Case, spaces and hyphens do not matter."""
     return bool(RecoveryCode.objects.filter(user=user, digest=_digest(user, code)).delete()[0])
 
 

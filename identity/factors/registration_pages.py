@@ -1,4 +1,4 @@
-"""Pages that register, name and remove second factors: of the signed-in user, or of one whom a role requires to."""
+"""Pages that register, name and remove second factors: of the signed-in user, or in a pending sign-in."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from identity.factors.listing import factors_of, factors_remove
 from identity.factors.methods import KEY, ONE_TIME_CODE, amr_with, level_of
 from identity.factors.passkeys import PasskeyRefused, registration_begin, registration_complete, relying_party_id
 from identity.factors.policy import required_level
-from identity.login_target import client_of, login_page, safe_next
+from identity.login_target import application_name_of, login_page, safe_next
 from identity.models import Passkey, User
 from identity.oauth.sign_in import sign_in_get, sign_in_started
 
-#: Whose app is being set up, and its secret, so that a page that is loaded again shows the same one.
+#: Session key of the user and the secret of the app being set up, so that a reloaded page shows the same secret.
 _NEW_SECRET = "new_app_secret"  # noqa: S105
 
 
@@ -135,7 +135,7 @@ Subject = tuple[User, PendingSignIn | None]
 
 
 def _subject(request: HttpRequest) -> Subject | HttpResponse:
-    """Whose factor is registered, and in which pending sign-in; else a redirect to a fresh login."""
+    """The user whose factor is registered, and the pending sign-in; else a redirect to a fresh login."""
     pending = step_up_get(request) or pending_get(request)
     if pending is not None and step_of(pending) == "register":
         return (pending.user, pending) if pending.is_fresh else login_page(pending.target)
@@ -144,7 +144,7 @@ def _subject(request: HttpRequest) -> Subject | HttpResponse:
 
 
 def fresh_user(request: HttpRequest) -> User | None:
-    """The signed-in user, if the sign-in is young enough to change factors, and proved one if there are any."""
+    """The signed-in user, if the sign-in is fresh enough to change factors, and with a factor if the user has any."""
     sign_in = sign_in_get(request)
     if sign_in is None or time.time() - sign_in.auth_time.timestamp() >= FRESH_SECONDS:
         return None
@@ -152,13 +152,13 @@ def fresh_user(request: HttpRequest) -> User | None:
 
 
 def login_again(request: HttpRequest) -> HttpResponseRedirect:
-    """To the login page, and from there back to the page of the request; forms are sent from the profile again."""
+    """Redirect to the login page, then back to the requested page, or to the profile for a posted form."""
     messages.info(request, _("Sign in again to change how you sign in."))
     return login_page(request.get_full_path() if request.method == "GET" else reverse("identity:profile"))
 
 
 def _new_secret(request: HttpRequest, user: User) -> str:
-    """The secret of the app that the user is setting up; never one that another user of this browser has seen."""
+    """The secret of the app that the user is setting up; never one shown to another user of this browser."""
     kept = request.session.get(_NEW_SECRET)
     if kept is None or kept["user"] != str(user.pk):
         kept = {"user": str(user.pk), "secret": authenticator_app.secret_make()}
@@ -166,8 +166,8 @@ def _new_secret(request: HttpRequest, user: User) -> str:
     return str(kept["secret"])
 
 
-def _added(request: HttpRequest, user: User, pending: PendingSignIn | None, proof: str, said: str) -> HttpResponse:
-    """The response to a registration, which is a proof too; shows recovery codes to a user who has none."""
+def _added(request: HttpRequest, user: User, pending: PendingSignIn | None, proof: str, message: str) -> HttpResponse:
+    """The response to a registration, which counts as a proof; shows recovery codes to a user who has none."""
     if pending is not None:
         response = sign_in_continue(request, pending.proven(proof))
     else:
@@ -177,7 +177,7 @@ def _added(request: HttpRequest, user: User, pending: PendingSignIn | None, proo
         sign_in_started(request, amr_with(sign_in.amr, proof), sign_in.auth_time.timestamp())
         response = redirect("identity:profile")
     if recovery.codes_left(user):
-        messages.success(request, said)
+        messages.success(request, message)
         return response
     page = _codes_page(request, user, response.headers["Location"])
     page.cookies = response.cookies
@@ -223,5 +223,5 @@ def _page(request: HttpRequest, name: str, subject: Subject, **context: Any) -> 
     response = render(
         request, f"identity/factors/{name}.html", {"account": user, "next": next_, "is_step": bool(pending), **context}
     )
-    response.form_action = client_of(target)  # type: ignore[attr-defined]  # the form's redirects may end there
+    response.form_leads_away = bool(application_name_of(target))  # type: ignore[attr-defined]
     return response

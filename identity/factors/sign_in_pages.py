@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from foundation import errors
 from identity import rate_limits
 from identity.account_pages import form_action, form_page, safe_page
-from identity.audit_actors import stranger_of
+from identity.audit_actors import anonymous_actor
 from identity.factors import authenticator_app, recovery
 from identity.factors.flow import (
     PendingSignIn,
@@ -32,9 +32,9 @@ from identity.factors.methods import KEY, ONE_TIME_CODE
 from identity.factors.notices import CODE_USED, user_notify
 from identity.factors.passkeys import PasskeyRefused, assertion_begin, assertion_complete, relying_party_id
 from identity.instance import client_address
-from identity.known_browsers import browser_known
+from identity.known_browsers import known_browser_id
 from identity.limited_pages import limited_page, limited_text
-from identity.login_target import DECLINED, acr_values_of, client_of, destination_of, login_page, safe_next
+from identity.login_target import DECLINED, acr_values_of, application_name_of, login_page, safe_next
 from identity.models import User
 from identity.password_checks import sign_in_failed
 
@@ -57,11 +57,11 @@ def passkey_login(request: HttpRequest) -> HttpResponse:
 
 @form_page
 def second_factor(request: HttpRequest) -> HttpResponse:
-    """Ask for another factor of a pending sign-in, or of the signed-in user where `next` needs it."""
+    """Request another factor of a pending sign-in, or of the signed-in user if `next` requires it."""
     pending = step_up_get(request) or pending_get(request)
     if pending is None:
         return login_page(safe_next(request))
-    return _Page(request, pending).answer() if step_of(pending) == "prove" else _moved_on(request, pending)
+    return _Page(request, pending).answer() if step_of(pending) == "prove" else _to_current_step(request, pending)
 
 
 @safe_page
@@ -71,10 +71,10 @@ def factor_new(request: HttpRequest) -> HttpResponse:
     if pending is None or not pending.is_fresh:
         return login_page(safe_next(request) if pending is None else pending.target)
     if step_of(pending) != "register":
-        return _moved_on(request, pending)
+        return _to_current_step(request, pending)
     context = {
         "account": pending.user,
-        "application_name": _application_of(pending),
+        "application_name": application_name_of(pending.target),
         "next": _next_of(request),
         "passkeys_work": bool(relying_party_id(request)),
         "passkey_only": pending.level == 2,
@@ -95,10 +95,10 @@ class _Page:
         self.problem = ""
 
     def answer(self) -> HttpResponse:
-        """The next step after a right proof, else the page."""
+        """The response: the next step after a correct proof, else the page."""
         try:
             if proven := self._proven():
-                return _with_form_action(sign_in_continue(self.request, proven), proven.target)
+                return sign_in_continue(self.request, proven)
         except errors.TooManyRequests as limited:
             self.problem = limited_text(limited)
             return self._page(limited)
@@ -117,16 +117,16 @@ class _Page:
             authenticator_app.failures_forget(self.user)
             return self.pending.proven(KEY)
         if self.offer.code and self.code.is_valid():
-            if self._is_right(self.code, "code", partial(authenticator_app.code_use, by=stranger_of(self.request))):
+            if self._is_right(self.code, "code", partial(authenticator_app.code_use, by=anonymous_actor(self.request))):
                 return self.pending.proven(ONE_TIME_CODE)
         elif (
             self.offer.recovery
             and self.recovery.is_valid()
             and self._is_right(self.recovery, "recovery_code", recovery.code_use)
         ):
-            user_notify(self.user, CODE_USED, by=stranger_of(self.request))
+            user_notify(self.user, CODE_USED, by=anonymous_actor(self.request))
             authenticator_app.failures_forget(self.user)
-            # A recovery code is a one-time password that was made in advance (RFC 8176 has no value of its own).
+            # A recovery code is a one-time password; RFC 8176 has no separate value.
             return self.pending.proven(ONE_TIME_CODE, recovered=True)
         return None
 
@@ -134,10 +134,10 @@ class _Page:
         """Whether the code is right, under the limits of passwords. Raises TooManyRequests."""
         login = self.user.login
         attempt = rate_limits.count_login_attempt(
-            login, client_address(self.request), browser_known(self.request, login)
+            login, client_address(self.request), known_browser_id(self.request, login)
         )
         if use(self.user, form.cleaned_data[field]):
-            attempt.take_back()
+            attempt.undo()
             return True
         sign_in_failed(self.request, "code", login=login)
         if authenticator_app.app_is_blocked(self.user) and field == "code":
@@ -149,7 +149,7 @@ class _Page:
     def _page(self, limited: errors.TooManyRequests | None = None) -> HttpResponse:
         context = {
             "account": self.user,
-            "application_name": _application_of(self.pending),
+            "application_name": application_name_of(self.pending.target),
             "next": _next_of(self.request),
             "offer": self.offer,
             "ceremony": assertion_begin(self.request, self.user) if self.offer.passkey else None,
@@ -160,23 +160,18 @@ class _Page:
             "declined": _declined(self.request, self.pending),
         }
         page = limited_page(self.request, "identity/factors/second_factor.html", context, limited)
-        return _with_form_action(page, self.pending.target)
-
-
-def _application_of(pending: PendingSignIn) -> str:
-    """How the pages name the application to which the sign-in leads; "" for the instance's own pages."""
-    destination = destination_of(pending.target)
-    return destination.name if destination else ""
+        page.form_leads_away = bool(context["application_name"])  # type: ignore[attr-defined]
+        return page
 
 
 def _passkey_user(request: HttpRequest, user: User | None) -> User:
-    """Raises PasskeyRefused."""
+    """The user of the posted passkey. Raises PasskeyRefused."""
     state, response = request.POST.get("state", ""), request.POST.get("credential", "")
     return assertion_complete(request, state=state, response=response, user=user)
 
 
-def _moved_on(request: HttpRequest, pending: PendingSignIn) -> HttpResponse:
-    """The response where another step is due than the one of the page."""
+def _to_current_step(request: HttpRequest, pending: PendingSignIn) -> HttpResponse:
+    """The response to a page whose step is not the current one."""
     target = _next_of(request)
     if not target:
         return sign_in_continue(request, pending)
@@ -185,18 +180,12 @@ def _moved_on(request: HttpRequest, pending: PendingSignIn) -> HttpResponse:
 
 
 def _next_of(request: HttpRequest) -> str:
-    """`next` for the page's forms and links, where the sign-in is not a pending one of the session."""
+    """`next` for the page's forms and links, without a pending sign-in of the session."""
     return safe_next(request) if step_up_get(request) else ""
 
 
 def _declined(request: HttpRequest, pending: PendingSignIn) -> str:
-    """The URL by which the user declines acr_values; "" where the sign-in needs the factor anyway."""
+    """The URL by which the user declines acr_values; "" if the sign-in needs the factor anyway."""
     if not _next_of(request) or not acr_values_of(pending.target):
         return ""
     return f"{pending.target}&{DECLINED}=1"
-
-
-def _with_form_action(response: HttpResponse, target: str) -> HttpResponse:
-    """The page's policy allows the redirect of its forms to the application."""
-    response.form_action = client_of(target)  # type: ignore[attr-defined]
-    return response

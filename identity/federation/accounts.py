@@ -1,7 +1,7 @@
-"""Which user an upstream account is: connected, new, or refused; and the roles that follow its claims.
+"""Maps an upstream account to a user, connected or new, and its claims to roles.
 
-An account is connected only by a user who is signed in here and has shown the password, or with a new user. An e-mail
-address or a login that is equal upstream proves nothing: whoever administers the provider could choose it.
+An account is connected only by a user who is signed in here and has entered the password, or with a new user. An equal
+e-mail address or login upstream proves nothing: the provider's administrator could choose it.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _LOGIN_LENGTH = 64
 
 @transaction.atomic
 def account_enter(provider: IdentityProvider, identity: Identity) -> FederatedAccount:
-    """The account of a person who has signed in upstream, made with a new user where the provider's policy says so.
+    """The account of a person who has signed in upstream; creates a user if the provider's policy allows it.
 
-    Its roles follow the claims. Raises FederationFailed for a person without an account and for a user who may not
+    Updates its roles by the claims. Raises FederationFailed for a person without an account and for a user who may not
     sign in.
     """
-    # Locked, so that of two sign-ins at once the second sees the roles that the first has added.
+    # Locked, so that the second of two concurrent sign-ins sees the roles that the first has added.
     accounts = FederatedAccount.objects.select_related("user").select_for_update(of=("self",))
     account = accounts.filter(provider=provider, subject=identity.subject).first()
     if account is None:
@@ -63,10 +63,10 @@ def account_connect(provider: IdentityProvider, identity: Identity, user: User) 
 
 
 def account_disconnect(user: User, provider: IdentityProvider) -> bool:
-    """Remove the user's account at the provider; returns whether there was one. Roles by its claims stay until an
+    """Remove the user's account at the provider; returns whether there was one. Roles from its claims stay until an
     administrator removes them.
 
-    Raises FederationFailed where the user could not sign in any more.
+    Raises FederationFailed if the user could no longer sign in.
     """
     own = FederatedAccount.objects.filter(user=user)
     if not user.has_usable_password() and own.exclude(provider=provider).count() == 0:
@@ -105,7 +105,7 @@ def _create(provider: IdentityProvider, identity: Identity) -> FederatedAccount:
 
 
 def _email(identity: Identity) -> str | None:
-    """The verified address; none that cannot be one, or is too long: cut off, it would be somebody else's."""
+    """The verified e-mail address; None if it is invalid or too long (truncated it could be another person's)."""
     email = identity.text("email")
     try:
         EmailValidator()(email)
@@ -133,7 +133,7 @@ def _login(provider: IdentityProvider, identity: Identity) -> str:
 
 
 def _follow_roles(provider: IdentityProvider, identity: Identity, user: User) -> None:
-    """Add the roles whose claim values the person has, and remove the others that the provider maps."""
+    """Add the roles whose claim values the person has, and remove the provider's other mapped roles."""
     if not provider.role_claim:
         return
     has = identity.values(provider.role_claim)

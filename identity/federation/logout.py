@@ -22,14 +22,14 @@ _SECONDS = 900
 
 
 def upstream_remember(request: HttpRequest, provider: IdentityProvider, id_token: str, user: User) -> None:
-    """Keep in the browser's session where the user has signed in."""
+    """Store the upstream sign-in in the browser's session."""
     kept = id_token if provider.signs_out else ""
     request.session[_SESSION] = {"provider": provider.code, "id_token": kept, "user": str(user.pk)}
 
 
 @dataclass(frozen=True, slots=True)
 class UpstreamSignOut:
-    """The end of the upstream session of a browser. `endpoint` is the provider's, `back` the page here after it."""
+    """The logout of a browser's upstream session: the provider's `endpoint`, and the page of this instance after it."""
 
     endpoint: str
     client_id: str
@@ -37,7 +37,7 @@ class UpstreamSignOut:
     back: str
 
     def url(self, target: str) -> str:
-        """Where the browser goes, to come back to `target`, or to a page that says so."""
+        """The URL of the provider's logout, which returns to `target`, or to a page that confirms the sign-out."""
         parameters = {
             "id_token_hint": self.id_token,
             "client_id": self.client_id,
@@ -48,12 +48,12 @@ class UpstreamSignOut:
 
 
 def upstream_sign_out(request: HttpRequest) -> UpstreamSignOut | None:
-    """How the browser's upstream session ends; None if it has none.
+    """The logout of the browser's upstream session; None if it has none.
 
-    Called before the session of this instance ends. A provider that cannot be reached does not hinder a sign-out.
+    Called before the session of this instance ends. An unreachable provider does not prevent the sign-out.
     """
     kept = request.session.get(_SESSION) or {}
-    # Another user may have gone no further than the second factor in this browser.
+    # Another user may have begun a sign-in in this browser, up to the second factor.
     if not kept.get("id_token") or request.user.pk not in (None, kept["user"]):
         return None
     provider = IdentityProvider.objects.filter(code=kept["provider"], is_active=True, signs_out=True).first()
@@ -69,7 +69,7 @@ def upstream_sign_out(request: HttpRequest) -> UpstreamSignOut | None:
 
 @safe_page
 def signed_out(request: HttpRequest, code: str) -> HttpResponse:
-    """The browser comes back from the provider: on to where the sign-out leads, else to a page that says so."""
+    """The browser's return from the provider: redirect to the target of the sign-out, else a page that confirms it."""
     try:
         target: str = signing.loads(request.GET.get("state", ""), salt=_SALT, max_age=_SECONDS)
     except signing.BadSignature:

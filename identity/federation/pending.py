@@ -1,6 +1,6 @@
-"""Sign-ins that a browser has begun at a provider, sealed in its cookie: an anonymous request writes no row.
+"""Pending sign-ins at a provider, sealed in the browser's cookie, so that anonymous requests write no row.
 
-The cookie binds the provider's answer to this browser (Core, 3.1.2.1: state) and holds the nonce and the PKCE verifier.
+The cookie binds the provider's response to the browser (Core, 3.1.2.1: state), and has the nonce and the PKCE verifier.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from django.http import HttpRequest, HttpResponse
 
 from foundation.vault import Unreadable, seal, unseal
 
-#: Time at the provider.
+#: Maximum duration of the sign-in at the provider.
 MAX_SECONDS = 900
 #: Browsers ignore cookies beyond 4,096 bytes, name and attributes included.
 MAX_BYTES = 3_900
-# Several tabs; a new sign-in replaces the oldest.
-_KEPT = 4
+# For several tabs; a new sign-in replaces the oldest.
+_MAX_PENDING = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """One sign-in that was begun.
+    """One pending sign-in.
 
-    target   where it leads on this instance, or ""
+    target   URL of this instance after the sign-in, or ""
     fresh    whether the upstream sign-in must be newer than `at`
     user_id  the signed-in user who connects an account; "" for a sign-in
     """
@@ -45,24 +45,24 @@ class Pending:
 
 
 def pending_make(provider: str, target: str, *, fresh: bool, user_id: str = "") -> Pending:
-    """A new one, with random state, nonce and verifier."""
+    """A new pending sign-in with random state, nonce and verifier."""
     state, nonce = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
     return Pending(provider, state, nonce, secrets.token_urlsafe(48), target, fresh, user_id, time.time())
 
 
-def pending_store(request: HttpRequest, response: HttpResponse, begun: Pending) -> None:
-    """Add it to the browser's cookie, and drop the oldest that do not fit. Raises ValueError if it is too long."""
-    _store(response, [*_read(request), begun][-_KEPT:])
+def pending_store(request: HttpRequest, response: HttpResponse, attempt: Pending) -> None:
+    """Add it to the browser's cookie; drops the oldest that do not fit. Raises ValueError if it is too long."""
+    _store(response, [*_read(request), attempt][-_MAX_PENDING:])
 
 
 def pending_take(request: HttpRequest, provider: str, state: str) -> Pending | None:
-    """The begun sign-in with this state; None for another browser's, an old or an answered one."""
+    """The pending sign-in with this state; None for another browser's, an expired or a completed one."""
     return next((each for each in _read(request) if each.state == state and each.provider == provider), None)
 
 
-def pending_forget(request: HttpRequest, response: HttpResponse, begun: Pending) -> None:
-    """Remove it from the cookie: it was answered."""
-    _store(response, [each for each in _read(request) if each.state != begun.state])
+def pending_forget(request: HttpRequest, response: HttpResponse, attempt: Pending) -> None:
+    """Remove it from the cookie after the provider's response."""
+    _store(response, [each for each in _read(request) if each.state != attempt.state])
 
 
 def _read(request: HttpRequest) -> list[Pending]:

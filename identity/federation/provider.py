@@ -28,31 +28,31 @@ from identity.models import IdentityProvider
 
 CACHE_SECONDS: Final = 600.0
 RELOAD_SECONDS: Final = 60.0
-#: A provider that could not be reached is not asked again for this time.
+#: Time without further requests to an unreachable provider.
 FAILURE_SECONDS: Final = 5.0
-#: Providers are asked by requests of people who have not signed in, so few of them may wait for an answer at once.
+#: Concurrent requests to providers: anonymous users cause them.
 MAX_REQUESTS: Final = 8
 _LEEWAY_SECONDS = 60
 _ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
-# Part of a stored text (identity.factors.methods), which blanks divide.
+# Part of a stored text with blanks as separators (identity.factors.methods).
 _TENANT = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 _requests = threading.BoundedSemaphore(MAX_REQUESTS)
 
 
 class FederationFailed(Exception):
-    """The sign-in at the provider did not succeed. The message is for people, and has no secret."""
+    """The sign-in at the provider failed. The message is for users, and has no secret."""
 
 
 class ProviderBusy(FederationFailed):
-    """Too many requests of this process wait for answers of providers."""
+    """Too many requests of this process wait for providers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who signed in upstream.
+    """The identity of an upstream sign-in.
 
-    claims     of the id token and, where they lack the login, of userinfo
-    auth_time  utc timestamp of the upstream sign-in, None if the provider does not say
+    claims     of the id token and, if they lack the login, of userinfo
+    auth_time  UTC timestamp of the upstream sign-in, None if the provider does not send it
     """
 
     subject: str
@@ -67,7 +67,7 @@ class Identity:
         return tenant if _TENANT.fullmatch(tenant) else ""
 
     def text(self, name: str) -> str:
-        """A claim as text, "" where it is absent or no text."""
+        """A claim that is a text, else ""."""
         value = self.claims.get(name)
         return value.strip() if isinstance(value, str) else ""
 
@@ -97,7 +97,7 @@ class _Cache:
         try:
             loaded: dict[str, Any] | FederationFailed = load(url)
         except ProviderBusy:
-            raise  # says nothing of this document
+            raise  # not a failure of this document
         except FederationFailed as failure:
             loaded = failure
         with self._lock:
@@ -145,14 +145,6 @@ def metadata(provider: IdentityProvider) -> dict[str, Any]:
     return result
 
 
-def authorization_endpoint(provider: IdentityProvider) -> str | None:
-    """Where a sign-in begins; None if the provider cannot be asked."""
-    try:
-        return str(metadata(provider)["authorization_endpoint"])
-    except FederationFailed:
-        return None
-
-
 def authorization_url(
     provider: IdentityProvider,
     *,
@@ -163,7 +155,7 @@ def authorization_url(
     fresh: bool,
     login_hint: str = "",
 ) -> str:
-    """Where the browser goes (Core, 3.1.2.1); `fresh` requires a new sign-in there. Raises FederationFailed."""
+    """The URL of the authorization request (Core, 3.1.2.1); `fresh`: force a new sign-in. Raises FederationFailed."""
     endpoint = metadata(provider)["authorization_endpoint"]
     extra = {"prompt": "login", "max_age": "0"} if fresh else {}
     if login_hint:
@@ -184,7 +176,7 @@ def exchange(
     if (issuer or named) and issuer != provider.issuer:
         raise FederationFailed(Message("The answer names another issuer."))
     with _session(provider, redirect_uri, known) as session:
-        token = _asked(
+        token = _requested(
             lambda: session.fetch_token(
                 known["token_endpoint"], code=code, code_verifier=verifier, grant_type="authorization_code"
             )
@@ -194,8 +186,8 @@ def exchange(
             raise FederationFailed(Message("The provider sent no id token."))
         claims = _validated(provider, known, id_token, nonce)
         if provider.login_claim not in claims and (userinfo := known.get("userinfo_endpoint")):
-            answer = _asked(lambda: session.get(userinfo).json())
-            # Core, 5.3.2: a token of somebody else could have been substituted.
+            answer = _requested(lambda: session.get(userinfo).json())
+            # Core, 5.3.2: protects against token substitution.
             if not isinstance(answer, dict) or answer.get("sub") != claims["sub"]:
                 raise FederationFailed(Message("Its userinfo is about somebody else."))
             claims = {**answer, **claims}
@@ -225,7 +217,7 @@ def _load(url: str) -> dict[str, Any]:
             answer = session.get(url)
         return answer.status_code, answer.json() if answer.status_code == 200 else None
 
-    status, result = _asked(ask)
+    status, result = _requested(ask)
     if status != 200:
         raise FederationFailed(Message("It answers {0} with status {1}.", url, status))
     if not isinstance(result, dict):
@@ -233,7 +225,7 @@ def _load(url: str) -> dict[str, Any]:
     return result
 
 
-def _asked(ask: Callable[[], Any]) -> Any:
+def _requested(ask: Callable[[], Any]) -> Any:
     """The result of a request. Raises FederationFailed instead of the libraries' errors."""
     if not _requests.acquire(blocking=False):
         raise ProviderBusy(Message("Too many people sign in there just now. Try again in a moment."))
@@ -243,7 +235,7 @@ def _asked(ask: Callable[[], Any]) -> Any:
         # The code of RFC 6749, 5.2; the description is the provider's text, in its language.
         raise FederationFailed(Message("The provider refused: {0}", refused.error)) from refused
     except (errors.Refused, EgressFailed) as unreachable:
-        # The cause has addresses of the network, which strangers must not see.
+        # The cause contains network addresses, which anonymous users must not see.
         raise FederationFailed(Message("The provider cannot be reached.")) from unreachable
     except (requests.RequestException, ValueError) as broken:
         raise FederationFailed(Message("The provider's answer cannot be read.")) from broken
@@ -271,7 +263,7 @@ def _validated(provider: IdentityProvider, known: Mapping[str, Any], id_token: s
         raise FederationFailed(Message("Its id token was issued to another application."))
     if claims.get("nonce") != nonce:
         raise FederationFailed(Message("Its id token answers another sign-in."))
-    # Not printable are NUL and halves of surrogate pairs, which databases refuse.
+    # Printable: without NUL and lone surrogates, which databases refuse.
     subject = claims["sub"]
     if not isinstance(subject, str) or not 0 < len(subject) <= 255 or not subject.isprintable():
         raise FederationFailed(Message("Its id token has no usable subject."))
@@ -279,7 +271,7 @@ def _validated(provider: IdentityProvider, known: Mapping[str, Any], id_token: s
 
 
 def _key(url: str, header: Mapping[str, Any]) -> jwt.PyJWK:
-    """The key that the token names; the only one, where it names none."""
+    """The key that the token names; the only key if it names none."""
     kid = header.get("kid")
     for max_age_seconds in (CACHE_SECONDS, RELOAD_SECONDS):
         keys = jwt.PyJWKSet.from_dict(documents.get(url, _load, max_age_seconds)).keys

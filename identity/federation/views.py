@@ -17,7 +17,7 @@ from foundation import errors
 from foundation.messages import reason_of
 from identity import rate_limits
 from identity.account_pages import own_form_action, own_form_page, safe_page, user_of
-from identity.audit_actors import stranger_of
+from identity.audit_actors import anonymous_actor
 from identity.audit_kinds import SignInFailed
 from identity.factors.flow import PendingSignIn, sign_in_continue
 from identity.factors.methods import external_amr
@@ -25,18 +25,19 @@ from identity.factors.registration_pages import fresh_user, login_again
 from identity.federation import accounts
 from identity.federation.logout import upstream_remember
 from identity.federation.pending import Pending, pending_forget, pending_make, pending_store, pending_take
-from identity.federation.provider import FederationFailed, Identity, authorization_endpoint, authorization_url, exchange
+from identity.federation.provider import FederationFailed, Identity, authorization_url, exchange
 from identity.instance import client_address, link_base_url
 from identity.limited_pages import limited_page, limited_text
 from identity.login_target import safe_next
 from identity.models import IdentityProvider, User
 from identity.oauth import logout
 from identity.oauth.fresh_login import PARAMETER
+from identity.oauth.sign_in import sign_in_stored
 
 logger = logging.getLogger(__name__)
-#: Sign-ins that one address begins or ends in a minute: the provider is asked for each.
+#: Sign-ins that one address may begin or end in a minute: each causes requests to the provider.
 _PER_MINUTE = 30
-# Clocks of two servers.
+# Tolerated clock difference between the servers.
 _LEEWAY_SECONDS = 60
 
 
@@ -50,14 +51,14 @@ def start(request: HttpRequest, code: str) -> HttpResponse:
 
 @own_form_page
 def connect(request: HttpRequest, code: str) -> HttpResponse:
-    """Ask whether to connect an account, which will open this user's account; needs a sign-in of the last minutes."""
+    """Confirm that an account, which can then sign in as this user, is connected; needs a fresh sign-in."""
     provider, user = _provider(code), fresh_user(request)
     if user is None:
         return login_again(request)
     if request.method == "POST":
         return _begin(request, provider, pending_make(code, "", fresh=True, user_id=str(user.pk)))
     response = render(request, "identity/connect.html", {"provider": provider})
-    response.form_action = authorization_endpoint(provider)  # type: ignore[attr-defined]
+    response.form_leads_away = True  # type: ignore[attr-defined]
     return response
 
 
@@ -77,42 +78,42 @@ def disconnect(request: HttpRequest, code: str) -> HttpResponse:
 
 @safe_page
 def callback(request: HttpRequest, code: str) -> HttpResponse:
-    """The provider's answer (OIDC Core, 3.1.2.5): sign the person in, or connect the account."""
+    """The provider's response (OIDC Core, 3.1.2.5): sign the user in, or connect the account."""
     provider = _provider(code)
-    begun = pending_take(request, code, request.GET.get("state", ""))
-    if begun is None:
+    attempt = pending_take(request, code, request.GET.get("state", ""))
+    if attempt is None:
         limited = rate_limits.guess_refusal("federation", client_address(request))
         return _refused(request, provider, _("This sign-in was not begun in this browser, or too long ago."), limited)
     try:
         _count(request)
-        identity = _identity(request, provider, begun)
+        identity = _identity(request, provider, attempt)
         response = (
-            _connected(request, provider, identity, begun)
-            if begun.user_id
-            else _entered(request, provider, identity, begun)
+            _connected(request, provider, identity, attempt)
+            if attempt.user_id
+            else _entered(request, provider, identity, attempt)
         )
     except errors.TooManyRequests as limited:
         return _refused(request, provider, limited_text(limited), limited)
     except FederationFailed as failed:
         response = _refused(request, provider, reason_of(failed))
-    pending_forget(request, response, begun)
+    pending_forget(request, response, attempt)
     return response
 
 
-def _begin(request: HttpRequest, provider: IdentityProvider, begun: Pending) -> HttpResponse:
+def _begin(request: HttpRequest, provider: IdentityProvider, attempt: Pending) -> HttpResponse:
     try:
         _count(request)
         url = authorization_url(
             provider,
             redirect_uri=_redirect_uri(request, provider.code),
-            state=begun.state,
-            nonce=begun.nonce,
-            verifier=begun.verifier,
-            fresh=begun.fresh,
+            state=attempt.state,
+            nonce=attempt.nonce,
+            verifier=attempt.verifier,
+            fresh=attempt.fresh,
             login_hint=request.GET.get("login_hint", "")[:254],
         )
         response = HttpResponseRedirect(url)
-        pending_store(request, response, begun)
+        pending_store(request, response, attempt)
     except errors.TooManyRequests as limited:
         return _refused(request, provider, limited_text(limited), limited)
     except FederationFailed as failed:
@@ -122,8 +123,8 @@ def _begin(request: HttpRequest, provider: IdentityProvider, begun: Pending) -> 
     return response
 
 
-def _identity(request: HttpRequest, provider: IdentityProvider, begun: Pending) -> Identity:
-    """Who has signed in upstream. Raises FederationFailed."""
+def _identity(request: HttpRequest, provider: IdentityProvider, attempt: Pending) -> Identity:
+    """The identity of the upstream sign-in. Raises FederationFailed."""
     if error := request.GET.get("error"):
         raise FederationFailed(
             _("The sign-in at %(provider)s ended with: %(error)s") % {"provider": provider.name, "error": error[:100]}
@@ -132,30 +133,31 @@ def _identity(request: HttpRequest, provider: IdentityProvider, begun: Pending) 
         provider,
         redirect_uri=_redirect_uri(request, provider.code),
         code=request.GET.get("code", ""),
-        nonce=begun.nonce,
-        verifier=begun.verifier,
+        nonce=attempt.nonce,
+        verifier=attempt.verifier,
         issuer=request.GET.get("iss", ""),
     )
-    if begun.fresh and (identity.auth_time is None or identity.auth_time < begun.at - _LEEWAY_SECONDS):
+    if attempt.fresh and (identity.auth_time is None or identity.auth_time < attempt.at - _LEEWAY_SECONDS):
         raise FederationFailed(_("%(provider)s did not ask you to sign in again.") % {"provider": provider.name})
     return identity
 
 
-def _entered(request: HttpRequest, provider: IdentityProvider, identity: Identity, begun: Pending) -> HttpResponse:
+def _entered(request: HttpRequest, provider: IdentityProvider, identity: Identity, attempt: Pending) -> HttpResponse:
     user = accounts.account_enter(provider, identity).user
-    if isinstance(request.user, User) and request.user != user:
+    former = sign_in_stored(request)
+    if former is not None and former.user != user:
         # Another user of this browser is signed out first; the session of the new one keeps what follows.
         logout.sign_out(request)
     upstream_remember(request, provider, identity.id_token, user)
     several = provider.trusts_factors and "mfa" in identity.values("amr")
     amr = external_amr(provider.code, identity.tenant, several=several)
     # A fresh sign-in was checked against this server's clock; the provider's has seconds only.
-    auth_time = time.time() if begun.fresh else min(time.time(), identity.auth_time or time.time())
-    return sign_in_continue(request, PendingSignIn(user, amr, begun.target, auth_time))
+    auth_time = time.time() if attempt.fresh else min(time.time(), identity.auth_time or time.time())
+    return sign_in_continue(request, PendingSignIn(user, amr, attempt.target, auth_time))
 
 
-def _connected(request: HttpRequest, provider: IdentityProvider, identity: Identity, begun: Pending) -> HttpResponse:
-    if not isinstance(request.user, User) or str(request.user.pk) != begun.user_id:
+def _connected(request: HttpRequest, provider: IdentityProvider, identity: Identity, attempt: Pending) -> HttpResponse:
+    if not isinstance(request.user, User) or str(request.user.pk) != attempt.user_id:
         raise FederationFailed(_("You have signed out meanwhile. Sign in and connect the account again."))
     accounts.account_connect(provider, identity, request.user)
     messages.success(request, _("Your account at %(provider)s is connected.") % {"provider": provider.name})
@@ -166,7 +168,7 @@ def _refused(
     request: HttpRequest, provider: IdentityProvider, problem: str, limited: errors.TooManyRequests | None = None
 ) -> HttpResponse:
     logger.warning("a sign-in at %s failed: %s", provider.code, problem)
-    failure(SignInFailed, by=stranger_of(request), reason="federation", provider=provider.code)
+    failure(SignInFailed, by=anonymous_actor(request), reason="federation", provider=provider.code)
     context = {"provider": provider, "problem": problem}
     return limited_page(request, "identity/federation_refused.html", context, limited, status=403)
 

@@ -28,7 +28,7 @@ class _HelpFormatter(DjangoHelpFormatter):
 class PlatformCommand(BaseCommand):
     """A command whose `--help` shows `example`; several examples are lines of it, indented by two."""
 
-    # They take as long as the command: `manage.py check` and `make test` run them.
+    # System checks take as long as the command; `manage.py check` and `make test` run them.
     requires_system_checks: list[str] | tuple[str, ...] | Literal["__all__"] = ()
     example = ""
 

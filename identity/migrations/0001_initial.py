@@ -468,7 +468,7 @@ class Migration(migrations.Migration):
                 ("auth_time", models.DateTimeField(null=True)),
                 ("authenticated_by", models.CharField(blank=True, default="", max_length=255)),
                 ("expires", models.DateTimeField()),
-                ("dpop_jkt", models.CharField(blank=True, default="", max_length=43)),
+                ("is_withdrawn", models.BooleanField(default=False)),
                 (
                     "access_token",
                     models.OneToOneField(
@@ -865,6 +865,27 @@ class Migration(migrations.Migration):
             ),
         ),
         migrations.CreateModel(
+            name="SignInApplication",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("sign_in", models.UUIDField()),
+                ("last_joined", models.DateTimeField(db_index=True)),
+                (
+                    "application",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to=settings.OAUTH2_PROVIDER_APPLICATION_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("sign_in", "application"), name="identity_signinapplication_once")
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name="Grant",
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),
@@ -894,7 +915,7 @@ class Migration(migrations.Migration):
                     "resource",
                     oauth2_provider.models.ResourceJSONField(blank=True, default=list, verbose_name="resource"),
                 ),
-                ("sid", models.CharField(blank=True, default="", max_length=64)),
+                ("sid", models.CharField(blank=True, db_index=True, default="", max_length=64)),
                 ("token_family", models.UUIDField(null=True)),
                 ("auth_time", models.DateTimeField(null=True)),
                 ("authenticated_by", models.CharField(blank=True, default="", max_length=255)),

@@ -6,7 +6,7 @@ from identity.models.federation import FederatedAccount, IdentityProvider, Ident
 from identity.models.permissions import RolePermission, RowPolicy
 from identity.models.pictures import UserPicture
 from identity.models.registration import RegistrationPolicy, RegistrationToken
-from identity.models.sessions import BrowserSignIn, Licence, RateLimits, ReservedSeat, Session
+from identity.models.sessions import BrowserSignIn, Licence, RateLimits, ReservedSeat, Session, SignInApplication
 from identity.models.tokens import (
     AccessToken,
     DeviceGrant,
@@ -45,6 +45,7 @@ __all__ = [
     "RoleUser",
     "RowPolicy",
     "Session",
+    "SignInApplication",
     "SigningKey",
     "TrustedApplication",
     "UsedLogin",

@@ -12,6 +12,7 @@ from oauthlib.oauth2.rfc6749.errors import MissingRedirectURIError
 
 from foundation.fields import EnumField, ReferenceField, SecretTextField, utc_now
 from foundation.models import AggregateRoot
+from foundation.texts import comma_separated
 from identity.enums import ACCESS_TOKENS, CLIENT_AUTHENTICATION, CLIENT_TYPE
 from identity.models.users import User
 
@@ -26,7 +27,7 @@ _MAX_PORT = 65535
 
 
 class TrustedApplicationQuerySet(models.QuerySet["TrustedApplication"]):
-    """Understands `client_id`, by which the toolkit's views look applications up."""
+    """Supports lookups by `client_id`, which the toolkit's views use."""
 
     def filter(self, *args: Any, **kwargs: Any) -> TrustedApplicationQuerySet:
         return super().filter(*args, **_translated(kwargs))
@@ -45,7 +46,7 @@ def _translated(lookups: dict[str, Any]) -> dict[str, Any]:
 class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]  # as for User
     """A registered OAuth client. Its grants follow from its flags.
 
-    device_flow_allowed     people may allow devices without a browser (RFC 8628)
+    device_flow_allowed     whether the device flow is allowed (RFC 8628)
     token_exchange_applications  URIs of applications whose users' tokens it may exchange, comma-separated (RFC 8693)
     impersonate_login_url   redirect URIs, comma-separated, matched exactly (RFC 9700, 2.1)
     impersonate_logout_url  post-logout redirect URIs, comma-separated
@@ -55,7 +56,7 @@ class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]
     json_web_key_set        public keys for PrivateKeyJwt, as JSON (RFC 7517); json_web_key_set_url: where they are
     registration_source     manual: by an administrator; dcr: by itself (identity.oauth.registration); cimd: by the
                             metadata document at its client id (identity.oauth.client_documents)
-    document_expires_utc    until when the metadata of that document are used
+    document_expires_utc    expiry of the metadata of that document
     top_paging              whether $top is the size of a page (spec 14, 14.2); null: settings.TOP_PAGING
     new_secret_hash         a new ApplicationSecretHash set by the API; empty once committed
     """
@@ -110,7 +111,7 @@ class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]
     )
     creation_time_utc = models.DateTimeField(default=utc_now, editable=False)
 
-    # What the toolkit's modules read from the class when they are imported.
+    # The toolkit's modules read these from the class when they are imported.
     CLIENT_PUBLIC = AbstractApplication.CLIENT_PUBLIC
     CLIENT_CONFIDENTIAL = AbstractApplication.CLIENT_CONFIDENTIAL
     GRANT_AUTHORIZATION_CODE = AbstractApplication.GRANT_AUTHORIZATION_CODE
@@ -120,10 +121,10 @@ class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]
     GRANT_PASSWORD = AbstractApplication.GRANT_PASSWORD
     HS256_ALGORITHM = AbstractApplication.HS256_ALGORITHM
     RegistrationSource = AbstractApplication.RegistrationSource
-    #: The toolkit's resolver of metadata documents finds nothing to fetch.
+    #: None, so that the toolkit's resolver of metadata documents fetches nothing.
     cimd_expires_at = None
 
-    #: Whether a request has named the service half (identity.oauth.clients.client_load).
+    #: Whether the request uses the client id of the service half (identity.oauth.clients.client_load).
     service_half = False
 
     objects: ClassVar[models.Manager[TrustedApplication]] = TrustedApplicationQuerySet.as_manager()
@@ -135,7 +136,7 @@ class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]
 
     @property
     def client_id(self) -> str:
-        """RFC 6749, 2.2; with the suffix if a request has named the service half."""
+        """RFC 6749, 2.2; with the suffix if the request uses the service half."""
         return f"{self.application_uri}{SERVICE_SUFFIX if self.service_half else ''}"
 
     @property
@@ -145,22 +146,17 @@ class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]
 
     @property
     def needs_secret(self) -> bool:
-        """Whether it authenticates by its secret, sent or signed with."""
+        """Whether it authenticates by its secret, sent or used to sign."""
         return not self.is_public and self.client_authentication != "PrivateKeyJwt"
 
     @property
-    def may_refresh(self) -> bool:
-        """Whether it may have refresh tokens: only if a thief could not use them (RFC 9700, 2.2.2)."""
-        return bool(not self.is_public or self.dpop_required)
-
-    @property
     def is_interactive(self) -> bool:
-        """Whether people may sign in through it."""
+        """Whether users may sign in through it."""
         return bool(self.impersonate_as_internal_user_allowed or self.impersonate_as_community_user_allowed)
 
     @property
     def has_registered_itself(self) -> bool:
-        """Whether no administrator has vouched for its name: it needs PKCE, and people are always asked."""
+        """Whether it registered itself, so its name is unverified: it needs PKCE and always the user's consent."""
         return bool(self.registration_source != self.RegistrationSource.MANUAL)
 
     @property
@@ -180,15 +176,15 @@ class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]
 
     @property
     def exchangeable(self) -> list[str]:
-        return _urls(self.token_exchange_applications)
+        return comma_separated(self.token_exchange_applications or "")
 
     @property
     def login_urls(self) -> list[str]:
-        return _urls(self.impersonate_login_url)
+        return comma_separated(self.impersonate_login_url or "")
 
     @property
     def logout_urls(self) -> list[str]:
-        return _urls(self.impersonate_logout_url)
+        return comma_separated(self.impersonate_logout_url or "")
 
     @property
     def scopes(self) -> list[str]:
@@ -222,7 +218,3 @@ def _portless_loopback(uri: str) -> str | None:
     if match is None or int(match["port"] or 0) > _MAX_PORT:
         return None
     return f"http://{match['host']}{match['rest']}"
-
-
-def _urls(text: str | None) -> list[str]:
-    return [part.strip() for part in (text or "").split(",") if part.strip()]

@@ -17,7 +17,7 @@ class Passkey(models.Model):
     credential      base64url of the attested credential data (WebAuthn 3, 6.5.1), which has the public key
     rp_id           the relying party id: the host name at which it was registered
     sign_count      the authenticator's signature counter; 0 for authenticators without one
-    last_challenge  when the challenge of its last accepted assertion was made, in µs since 1970
+    last_challenge  creation time of the challenge of its last accepted assertion, in µs since 1970
     """
 
     id = guid_primary_key()

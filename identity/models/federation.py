@@ -15,7 +15,7 @@ class IdentityProvider(models.Model):
     """An OpenID provider that this instance trusts to identify users.
 
     code         part of the redirect URI, and the `idp` claim of tokens
-    new_users    what happens to a person without an account here: nothing, or a new user of this type
+    new_users    type of the user that is created for a person without an account; or none is created
     login_claim  the claim that becomes the login of a new user
     role_claim   the claim whose values map to roles (IdentityProviderRole); empty: roles are assigned here only
     """
@@ -66,7 +66,7 @@ class IdentityProvider(models.Model):
 
 
 class IdentityProviderRole(models.Model):
-    """A value of the provider's role claim, and the role that its users get and lose with it."""
+    """Maps a value of the provider's role claim to a role, which users get and lose with it."""
 
     provider = models.ForeignKey(IdentityProvider, on_delete=models.CASCADE, related_name="role_mappings")
     claim_value = models.CharField(_("Value of the claim"), max_length=254)

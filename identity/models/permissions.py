@@ -9,7 +9,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from identity.models.users import Role
-from identity.row_policies import check_filter, check_grant
+from identity.row_policies import check_filter, check_grant, check_repository
 
 
 class RolePermission(models.Model):
@@ -38,7 +38,7 @@ class RolePermission(models.Model):
 
 
 class RowPolicy(models.Model):
-    """Which rows of a repository a role sees or changes: an OData filter expression with `$user…` variables.
+    """The rows of a repository that a role sees or changes: an OData filter expression with `$user…` variables.
 
     Several policies of one role for one operation widen each other; a role without one sees every row.
     """
@@ -62,7 +62,10 @@ class RowPolicy(models.Model):
         return f"{self.role}: {self.repository}"
 
     def clean(self) -> None:
+        field = "repository"
         try:
+            check_repository(self.repository)
+            field = "filter"
             check_filter(self.repository, self.filter)
         except ValueError as exc:
-            raise ValidationError({"filter": str(exc)}) from exc
+            raise ValidationError({field: str(exc)}) from exc

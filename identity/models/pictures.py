@@ -11,7 +11,7 @@ from identity.models.users import User
 
 
 class UserPicture(models.Model):
-    """The picture of a user: two PNG images made from an upload (identity.pictures), or an address elsewhere.
+    """The picture of a user: two PNG images made from an upload (identity.pictures), or an external URL.
 
     small, large   64 x 64 and 128 x 128 pixels; null where `url` is set
     url            https address of a picture that another site serves; "" where the images are set

@@ -1,4 +1,4 @@
-"""Applications that no administrator has entered: the policy, and the tokens that allow one to register (RFC 7591)."""
+"""Dynamic client registration: its policy, and initial access tokens (RFC 7591)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HOST = re.compile(r"\.?[a-z0-9_-]+(\.[a-z0-9_-]+)*(:[1-9][0-9]{0,4})?")
 
 
 class RegistrationPolicy(models.Model):
-    """Whether applications may register themselves, and what they may get. One row; none: they may not.
+    """The policy of applications that register themselves. One row; without it they may not.
 
     document_hosts  "host", ".domain" for it and all names below, "host:port" for another port than 443
     """

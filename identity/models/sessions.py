@@ -19,8 +19,8 @@ class Session(models.Model):
 
     key               the `sid` of its tokens, or the id of a reference token
     expires           closing time without a further request; never after `absolute_expires`
-    absolute_expires  the end of a service session; none for people
-    database_position what replicas must have replayed for its reads (identity.session_positions)
+    absolute_expires  the end of a service session; None for users
+    database_position position that replicas must have replayed for its reads (identity.session_positions)
     """
 
     id = guid_primary_key()
@@ -49,7 +49,7 @@ class Session(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.user_id} through {self.application_id}"
+        return f"{self.user.login} – {self.application.application_uri}"
 
     @property
     def is_open(self) -> bool:
@@ -73,6 +73,24 @@ class BrowserSignIn(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user_id} at {self.client_address}"
+
+
+class SignInApplication(models.Model):
+    """An application that took part in a browser's sign-in (identity.oauth.sign_in), and hears of the sign-out."""
+
+    sign_in = models.UUIDField()
+    application = models.ForeignKey(TrustedApplication, on_delete=models.CASCADE, related_name="+")
+    last_joined = models.DateTimeField(db_index=True)
+
+    objects: ClassVar[models.Manager[SignInApplication]]
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["sign_in", "application"], name="identity_signinapplication_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.application_id} in {self.sign_in}"
 
 
 class Licence(models.Model):

@@ -27,7 +27,7 @@ from identity.models.users import User
 class Grant(AbstractGrant):  # type: ignore[misc]
     """An authorization code. A used one is kept until it expires, so that its reuse is detected (RFC 6749, 4.1.2)."""
 
-    sid = models.CharField(max_length=64, blank=True, default="")
+    sid = models.CharField(max_length=64, blank=True, default="", db_index=True)
     token_family = models.UUIDField(null=True)
     auth_time = models.DateTimeField(null=True)
     authenticated_by = models.CharField(max_length=255, blank=True, default="")
@@ -38,9 +38,9 @@ class Grant(AbstractGrant):  # type: ignore[misc]
 
 
 class DeviceGrant(AbstractDeviceGrant):  # type: ignore[misc]
-    """A request of a device that a person has to allow in a browser (RFC 8628); both codes are stored as digests.
+    """A device's request that a user allows in a browser (RFC 8628); both codes are stored as digests.
 
-    The data of the sign-in is that of the person who allowed it.
+    The data of the sign-in is that of the user who allowed it.
     """
 
     application = models.ForeignKey(TrustedApplication, on_delete=models.CASCADE)
@@ -63,8 +63,8 @@ class DeviceGrant(AbstractDeviceGrant):  # type: ignore[misc]
 class AccessToken(AbstractAccessToken):  # type: ignore[misc]
     """An issued access token; only the checksum of the JWT is stored. A deleted row is a revoked token.
 
-    subject_token  what it was exchanged for (RFC 8693); no constraint, since that row may be deleted at any time, which
-                   revokes this one
+    subject_token  the token that was exchanged for it (RFC 8693); no constraint, since that row may be deleted at any
+                   time, which revokes this one
     """
 
     sid = models.CharField(max_length=64, blank=True, default="", db_index=True)
@@ -83,14 +83,17 @@ class AccessToken(AbstractAccessToken):  # type: ignore[misc]
 
 
 class RefreshToken(AbstractRefreshToken):  # type: ignore[misc]
-    """A refresh token with the data for its successors, since its access token may have been deleted."""
+    """A refresh token with the data for its successors, since its access token may have been deleted.
+
+    is_withdrawn  revoked unused: its response was lost, and the repeated request got another (identity.oauth.refresh)
+    """
 
     sid = models.CharField(max_length=64, blank=True, default="", db_index=True)
     scope = models.TextField(blank=True, default="")
     auth_time = models.DateTimeField(null=True)
     authenticated_by = models.CharField(max_length=255, blank=True, default="")
     expires = models.DateTimeField()
-    dpop_jkt = models.CharField(max_length=43, blank=True, default="")
+    is_withdrawn = models.BooleanField(default=False)
 
     objects: ClassVar[models.Manager[RefreshToken]] = models.Manager()
 
@@ -133,7 +136,7 @@ class ReferenceToken(models.Model):
 
 
 class PushedRequest(models.Model):
-    """A pushed authorization request (RFC 9126), by the digest of its request_uri, later of its browser's handle."""
+    """A pushed authorization request (RFC 9126), by the digest of its request_uri, or of its handle once opened."""
 
     digest = models.CharField(max_length=64, primary_key=True)
     application = models.ForeignKey(TrustedApplication, on_delete=models.CASCADE, related_name="+")
@@ -160,7 +163,7 @@ class UsedValue(models.Model):
 
 
 class SigningKey(models.Model):
-    """The public half of a key that signs tokens; the private half is a file of the node that made it."""
+    """The public half of a key that signs tokens; the private half is a file of its node."""
 
     kid = models.CharField(max_length=64, primary_key=True)
     public_jwk = models.JSONField()

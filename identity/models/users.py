@@ -32,7 +32,7 @@ class UserManager(BaseUserManager["User"]):
 
     @transaction.atomic
     def create_user(self, login: str, password: str | None = None, **fields: Any) -> User:
-        """A new user; without a password, one who cannot log in. None is left where the login is refused."""
+        """Create a user, and reserve the login in the same transaction; without a password the user cannot log in."""
         user = self.model(login=login, **{"name": {"EN": login}, **fields})
         user.set_password(password)
         user.save(using=self._db)
@@ -50,7 +50,7 @@ class Role(AggregateRoot):
 
     Roles replace Django's groups, which would grant permissions beside the platform's; RoleUser is the membership.
 
-    required_factor  with what its users must sign in besides the password (identity.factors)
+    required_factor  the factor that its users need besides the password (identity.factors)
     """
 
     name = models.CharField(max_length=254, unique=True)
@@ -84,12 +84,12 @@ class User(AggregateRoot, AbstractBaseUser, PermissionsMixin):  # type: ignore[d
     time_zone = models.CharField(max_length=64, null=True, blank=True, validators=[TextValidator(time_zone_problem)])
     notes = models.CharField(max_length=254, null=True, blank=True)
     creation_time_utc = models.DateTimeField(default=utc_now, editable=False)
-    # The company's directory has deleted the user (domain.scim), and sees no more of it.
+    # The provisioning client has deleted the user (domain.scim), and no longer sees it.
     provisioning_removed = models.BooleanField(default=False, db_default=False, editable=False)
     person = ReferenceField("domain.Person", null=True, blank=True)
     roles = models.ManyToManyField(Role, through="identity.RoleUser", related_name="users")
 
-    # Membership is in `roles`; Django's permissions are granted to nobody (identity.backends).
+    # Membership is in `roles`; Django's permissions are not used (identity.backends).
     groups = None  # type: ignore[assignment]
     user_permissions = None  # type: ignore[assignment]
 
@@ -142,7 +142,7 @@ class User(AggregateRoot, AbstractBaseUser, PermissionsMixin):  # type: ignore[d
 
 
 class UsedLogin(models.Model):
-    """A login that a user has, or had; no other user gets it (identity.logins). The user may be deleted."""
+    """A current or former login of a user, who may be deleted; no other user gets it (identity.logins)."""
 
     login = models.CharField(max_length=64)
     user_id = GuidField(db_index=True)
@@ -160,8 +160,8 @@ class UsedLogin(models.Model):
 class RoleUser(Entity):
     """Systems.Security.RoleUsers: a user's membership in a role.
 
-    enterprise_company, company_location  which the user may select for a request (spec 08, 8.4); the role's rights do
-    not depend on them
+    enterprise_company, company_location  selectable for a request (spec 08, 8.4); the role's rights do not depend on
+    them
     """
 
     user = ReferenceField(User, owner=True, related_name="role_users")

@@ -1,4 +1,4 @@
-"""The OpenID provider (spec 01, 1.2–1.5): django-oauth-toolkit with what the specification adds, one module per role.
+"""The OpenID provider (spec 01, 1.2–1.5): django-oauth-toolkit with the specification's additions, a module per role.
 
 urls        the endpoints                            validator   oauthlib's callbacks → the functions below
 server      the toolkit's server and backend         endpoints   forms, throttles and errors of endpoints for clients

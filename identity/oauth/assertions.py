@@ -1,7 +1,7 @@
 """Client assertions: private_key_jwt and client_secret_jwt (RFC 7523, 3; OIDC Core, 9).
 
-An application authenticates by the one method that its administrator chose, so a stolen secret is of no use where keys
-are registered, and a public key never serves as a secret: each method has its own algorithms.
+An application authenticates only by the method that its administrator chose, so a stolen secret is useless if keys are
+registered. Each method has its own algorithms, so a public key never serves as a secret.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 _SECRET_ALGORITHM = "HS256"  # noqa: S105
 #: Algorithms of assertions, for the metadata.
 ASSERTION_ALGORITHMS = [*SIGNING_ALGORITHMS, _SECRET_ALGORITHM]
-# Libraries use a minute to an hour; its jti is remembered as long.
+# Libraries use a minute to an hour; the jti is stored for this time.
 _LONGEST_SECONDS = 3600
 # Keys that are tried for an assertion without a key id.
 _MAX_TRIED = 4
 
 
 def assertion_check(application: TrustedApplication, assertion: str, audiences: set[str]) -> None:
-    """Check the assertion, and mark it used. `audiences`: URLs of this provider, one of which it must be for.
+    """Check the assertion, and mark it used. `audiences`: URLs of this provider, one of which must be its `aud`.
 
     Raises InvalidClientJwt.
     """

@@ -18,7 +18,6 @@ from django.core.exceptions import DisallowedRedirect
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
-from django.utils import translation
 from django.utils.decorators import method_decorator
 from django.views import View
 from django.views.decorators.csrf import csrf_exempt
@@ -32,8 +31,9 @@ from foundation.messages import TranslatableMessage as Message
 from foundation.messages import reason_of
 from identity.factors.methods import acr_met
 from identity.instance import client_address
-from identity.languages import ui_language
+from identity.languages import in_ui_language
 from identity.login_target import DECLINED, second_factor_page
+from identity.logins import login_holder
 from identity.models import TrustedApplication
 from identity.oauth import codes, jwt, pushed, responses
 from identity.oauth.binding import check_dpop_jkt
@@ -41,12 +41,13 @@ from identity.oauth.client_documents import DocumentRefused, client_resolve
 from identity.oauth.consent import CONSENT, proof_fits, proof_make
 from identity.oauth.fresh_login import (
     PARAMETER,
-    fresh_login_asked_at,
     fresh_login_make,
     fresh_login_store,
     fresh_login_used,
+    fresh_login_visited_at,
 )
 from identity.oauth.refusals import AuthorizationRefused, UnknownClient, UnknownRequestUri
+from identity.oauth.scopes import scopes_for_user
 from identity.oauth.sign_in import SignIn, application_joined, sign_in_get
 from identity.scopes import DESCRIPTIONS
 
@@ -69,7 +70,7 @@ class AuthorizationRequest:
     redirect_uri: str = field(init=False)
     scopes: list[str] = field(default_factory=list)
     max_age_seconds: int | None = None
-    hinted_login: str | None = None
+    hinted_user: str | None = None
     sign_in: SignIn | None = None
     acr: str = ""
     is_pushed: bool = False
@@ -77,7 +78,7 @@ class AuthorizationRequest:
 
     @property
     def carried(self) -> QueryDict:
-        """What the browser carries through our pages; of a pushed request its handle, and what these pages read."""
+        """The parameters in URLs of the login and consent pages; of a pushed request its handle and their own."""
         if not self.handle:
             return self.query.copy()
         result = QueryDict(mutable=True)
@@ -93,7 +94,7 @@ class AuthorizationRequest:
 
     @property
     def response_type(self) -> str:
-        """Its values in canonical order, since the order does not matter (OAuth 2.0 Multiple Response Types, 3)."""
+        """The values in canonical order; their order does not matter (OAuth 2.0 Multiple Response Types, 3)."""
         return " ".join(sorted(self.query.get("response_type", "").split()))
 
     @property
@@ -102,7 +103,7 @@ class AuthorizationRequest:
         requested = self.query.get("response_mode", "")
         if requested in responses.RESPONSE_MODES:
             return requested
-        # The error of an unsupported response type is returned where its response would have been.
+        # The error of an unsupported response type uses the mode of its response.
         return "fragment" if {"token", "id_token"} & set(self.response_type.split()) else "query"
 
 
@@ -119,8 +120,11 @@ class AuthorizationEndpoint(BaseAuthorizationView):  # type: ignore[misc]
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         try:
             self.authorization = AuthorizationRequest(self, request, responses.parameters_given(request))
-            with translation.override(ui_language(self.authorization.query.get("ui_locales", ""))):
-                return responses.no_store(super().dispatch(request, *args, **kwargs))
+            answer = super().dispatch
+            return in_ui_language(
+                self.authorization.query.get("ui_locales", ""),
+                lambda: responses.no_store(answer(request, *args, **kwargs)),
+            )
         except responses.UnreadableForm as unreadable:
             description = reason_of(unreadable)
         except TooManyRequests as limited:
@@ -128,16 +132,16 @@ class AuthorizationEndpoint(BaseAuthorizationView):  # type: ignore[misc]
             page.headers["Retry-After"] = str(limited.retry_after_seconds)
             return page
         except DisallowedRedirect:
-            # The redirect URI is registered, else it would have been refused; Django refuses its length.
+            # The redirect URI is registered; Django has refused its length.
             description = Message("The request is too long.")
         return responses.error_page(request, error="invalid_request", description=description)
 
     def handle_no_permission(self) -> HttpResponseBase:
-        """Nobody is signed in; the login page is a step of its own, after the request has been checked."""
+        """Accept anonymous requests: the redirect to the login page is a later step, after the checks."""
         return View.dispatch(self, self.request)
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """As a GET the login page can redirect to it; nothing of it is secret."""
+        """Redirect to the same request as GET, to which the login page can return; nothing in it is secret."""
         return HttpResponseRedirect(f"{request.path}?{self.authorization.query.urlencode()}")
 
     def get(self, request: HttpRequest) -> HttpResponse:
@@ -145,8 +149,7 @@ class AuthorizationEndpoint(BaseAuthorizationView):  # type: ignore[misc]
             load_pushed(self.authorization)
         except OAuthToolkitError as error:
             return self.error_response(error, None)
-        with translation.override(ui_language(self.authorization.query.get("ui_locales", ""))):
-            return self._answer()
+        return in_ui_language(self.authorization.query.get("ui_locales", ""), self._answer)
 
     def _answer(self) -> HttpResponse:
         try:
@@ -158,20 +161,20 @@ class AuthorizationEndpoint(BaseAuthorizationView):  # type: ignore[misc]
             return self.error_response(error, None)
 
     def error_response(self, error: OAuthToolkitError, application: None, **kwargs: Any) -> HttpResponse:
-        """A page, or the error for the client in the response mode, which the toolkit's own does not know."""
+        """A page, or the error for the client in the response mode, which the toolkit does not support."""
         found = error.oauthlib_error
         pushed.pushed_request_end(self.authorization.handle)
         if isinstance(error, FatalClientError):
             return responses.error_page(self.request, error=found.error, description=found.description)
-        asked = self.authorization
-        fresh_login_used(self.request, asked.query)
+        authorization = self.authorization
+        fresh_login_used(self.request, authorization.query)
         found.description = found.description or "The request cannot be served."
-        found.state = asked.query.get("state")
-        return responses.answer(self.request, asked.redirect_uri, dict(found.twotuples), asked.mode)
+        found.state = authorization.query.get("state")
+        return responses.answer(self.request, authorization.redirect_uri, dict(found.twotuples), authorization.mode)
 
 
 def load_pushed(authorization: AuthorizationRequest) -> None:
-    """Replace the query by the pushed request that it names; other parameters of it do not count (RFC 9101, 5)."""
+    """Replace the query by the pushed request that it names; ignores its other parameters (RFC 9101, 5)."""
     query = authorization.query
     client_id, request_uri, handle = (query.get(name, "") for name in ("client_id", "request_uri", pushed.HANDLE))
     if not handle and not request_uri.startswith(pushed.REQUEST_URI_PREFIX):
@@ -212,10 +215,10 @@ def load_client(authorization: AuthorizationRequest) -> None:
 
 
 def check_application(authorization: AuthorizationRequest) -> None:
-    """The application is enabled and interactive."""
+    """Check that the application is enabled and interactive."""
     application = authorization.application
     if not application.is_enabled and application.has_registered_itself:
-        # RFC 9700, 4.11.2: nobody has approved where it would be redirected to.
+        # RFC 9700, 4.11.2: its redirect URI is unverified.
         raise UnknownClient(Message("The application registered itself and is not enabled; ask an administrator."))
     if not application.is_enabled:
         raise AuthorizationRefused("unauthorized_client", "The application is disabled.")
@@ -226,20 +229,20 @@ def check_application(authorization: AuthorizationRequest) -> None:
 
 
 def check_repeated(authorization: AuthorizationRequest) -> None:
-    """RFC 6749, 3.1: "Request and response parameters MUST NOT be included more than once"."""
+    """Refuse repeated parameters (RFC 6749, 3.1)."""
     if names := responses.repeated(authorization.query):
         raise AuthorizationRefused("invalid_request", f"The request has {names[0]} more than once.")
 
 
 def check_unsupported(authorization: AuthorizationRequest) -> None:
-    """Request objects (OIDC Core, 6) are not supported; an error says so."""
+    """Refuse request objects (OIDC Core, 6), which are not supported."""
     for name, error in (("request", "request_not_supported"), ("request_uri", "request_uri_not_supported")):
         if name in authorization.query:
             raise AuthorizationRefused(error, f"This provider does not take the parameter {name}.")
 
 
 def check_response_type(authorization: AuthorizationRequest) -> None:
-    """RFC 6749, 4.1.2.1. A missing one is a malformed request, an unknown one is unsupported."""
+    """Refuse a missing (invalid_request) or unknown (unsupported_response_type) one (RFC 6749, 4.1.2.1)."""
     if not authorization.response_type:
         raise AuthorizationRefused("invalid_request", "The request has no response_type.")
     supported = oauth2_settings.OIDC_RESPONSE_TYPES_SUPPORTED
@@ -248,7 +251,7 @@ def check_response_type(authorization: AuthorizationRequest) -> None:
 
 
 def check_response_mode(authorization: AuthorizationRequest) -> None:
-    """Tokens are never returned in a query (OAuth 2.0 Multiple Response Types, 5)."""
+    """Refuse unknown modes, and tokens in a query (OAuth 2.0 Multiple Response Types, 5)."""
     mode = authorization.query.get("response_mode")
     if mode is not None and mode not in responses.RESPONSE_MODES:
         raise AuthorizationRefused("invalid_request", "response_mode must be query, fragment or form_post.")
@@ -257,7 +260,7 @@ def check_response_mode(authorization: AuthorizationRequest) -> None:
 
 
 def load_scopes(authorization: AuthorizationRequest) -> None:
-    """oauthlib's checks: response type, PKCE, scopes, nonce."""
+    """Run oauthlib's checks of response type, PKCE, scopes and nonce; fill in the scopes."""
     scopes, details = authorization.view.validate_authorization_request(authorization.http)
     method = authorization.query.get("code_challenge_method")
     if method != "S256" and (method or "code_challenge" in details):
@@ -272,7 +275,7 @@ def load_scopes(authorization: AuthorizationRequest) -> None:
 
 
 def check_nonce(authorization: AuthorizationRequest) -> None:
-    """The id token must repeat the nonce, so one that cannot be stored is refused (OIDC Core, 3.1.2.1)."""
+    """Refuse a nonce that cannot be stored: the id token must repeat it (OIDC Core, 3.1.2.1)."""
     nonce = authorization.query.get("nonce", "")
     if len(nonce) > _NONCE_LENGTH or "\x00" in nonce:
         raise AuthorizationRefused("invalid_request", f"nonce may have {_NONCE_LENGTH} characters, and no NUL.")
@@ -287,16 +290,17 @@ def load_max_age(authorization: AuthorizationRequest) -> None:
 
 
 def load_hint(authorization: AuthorizationRequest) -> None:
-    """The user of id_token_hint (OIDC Core, 3.1.2.1); an expired token is accepted."""
+    """The id of the user of id_token_hint (OIDC Core, 3.1.2.1); an expired token is accepted, and a former login."""
     if raw := authorization.query.get("id_token_hint"):
         try:
-            authorization.hinted_login = str(jwt.verify_id_token_hint(raw)["sub"])
+            subject = str(jwt.verify_id_token_hint(raw)["sub"])
         except jwt.InvalidToken as exc:
             raise AuthorizationRefused("invalid_request", "id_token_hint is no id token of this provider.") from exc
+        authorization.hinted_user = login_holder(subject) or ""
 
 
 def check_prompt(authorization: AuthorizationRequest) -> None:
-    """Only known values; `none` must be alone."""
+    """Refuse unknown values, and `none` with others."""
     unknown = authorization.prompt - {"none", "login", "consent", "select_account"}
     if unknown:
         raise AuthorizationRefused("invalid_request", "prompt must be none, login, consent or select_account.")
@@ -305,16 +309,16 @@ def check_prompt(authorization: AuthorizationRequest) -> None:
 
 
 def load_sign_in(authorization: AuthorizationRequest) -> HttpResponse | None:
-    """The signed-in user, or a redirect to the login page (OIDC Core, 3.1.2.3)."""
+    """Load the sign-in, or redirect to the login page (OIDC Core, 3.1.2.3)."""
     sign_in = sign_in_get(authorization.http)
     if sign_in is None or _too_old(authorization, sign_in):
         if "none" in authorization.prompt:
             raise AuthorizationRefused("login_required", "Nobody is signed in, or not recently enough.")
         return _login_page(authorization)
-    another = authorization.hinted_login is not None and authorization.hinted_login != sign_in.user.login
+    another = authorization.hinted_user is not None and authorization.hinted_user != str(sign_in.user.pk)
     if another and "none" in authorization.prompt:
         raise AuthorizationRefused("login_required", "Somebody else is signed in than the id_token_hint names.")
-    just_now = sign_in.auth_time.timestamp() >= fresh_login_asked_at(authorization.http, authorization.query)
+    just_now = sign_in.auth_time.timestamp() >= fresh_login_visited_at(authorization.http, authorization.query)
     if (another or authorization.prompt & _FRESH_PROMPTS) and not just_now:
         return _login_page(authorization)
     if another:
@@ -324,11 +328,11 @@ def load_sign_in(authorization: AuthorizationRequest) -> HttpResponse | None:
 
 
 def check_acr(authorization: AuthorizationRequest) -> HttpResponse | None:
-    """The sign-in meets a known value of acr_values, or the user proves or registers another factor (RFC 9470, 5)."""
+    """Check that the sign-in meets acr_values; else redirect to the page of another factor (RFC 9470, 5)."""
     assert authorization.sign_in is not None
-    met = acr_met(authorization.sign_in.amr, authorization.query.get("acr_values", ""))
-    if met is not None:
-        authorization.acr = met
+    acr = acr_met(authorization.sign_in.amr, authorization.query.get("acr_values", ""))
+    if acr is not None:
+        authorization.acr = acr
         return None
     if "none" in authorization.prompt:
         raise AuthorizationRefused("login_required", "The sign-in meets none of acr_values.")
@@ -338,17 +342,18 @@ def check_acr(authorization: AuthorizationRequest) -> HttpResponse | None:
 
 
 def check_user(authorization: AuthorizationRequest) -> None:
-    """The application permits this type of user (spec 01, 1.3)."""
+    """Check that the application permits this type of user (spec 01, 1.3)."""
     assert authorization.sign_in is not None
     application, user = authorization.application, authorization.sign_in.user
     if not application.admits(user):
         raise AuthorizationRefused("access_denied", "This user may not use the application.")
     if user.user_type != "InternalUser" and "openid" not in authorization.scopes:
         raise AuthorizationRefused("invalid_scope", "External users need the scope openid; they get an id_token only.")
+    authorization.scopes = scopes_for_user(user, authorization.scopes)
 
 
 def ask_consent(authorization: AuthorizationRequest) -> HttpResponse | None:
-    """Ask for consent if the application requires it, or no administrator has approved it: it registered itself."""
+    """Show the consent page if the application requires it or registered itself."""
     application = authorization.application
     unapproved = application.has_registered_itself
     if unapproved and "none" in authorization.prompt:
@@ -374,7 +379,7 @@ def ask_consent(authorization: AuthorizationRequest) -> HttpResponse | None:
         "returns_to": (urlsplit(authorization.redirect_uri).netloc or authorization.redirect_uri) if unapproved else "",
     }
     response = render(authorization.http, "identity/consent.html", context)
-    response.form_action = authorization.redirect_uri  # type: ignore[attr-defined]  # browsers check redirects of forms too
+    response.form_leads_away = True  # type: ignore[attr-defined]
     return response
 
 
@@ -393,7 +398,7 @@ def answer(authorization: AuthorizationRequest) -> HttpResponse:
         },
         allow=True,
     )
-    application_joined(authorization.http, authorization.application)
+    application_joined(authorization.sign_in, authorization.application)
     fresh_login_used(authorization.http, query)
     pushed.pushed_request_end(authorization.handle)
     parameters = responses.protocol_parameters(uri)
@@ -424,18 +429,18 @@ def _too_old(authorization: AuthorizationRequest, sign_in: SignIn) -> bool:
     if authorization.max_age_seconds is None:
         return False
     # A login for this request satisfies every max_age, also 0.
-    asked_at = fresh_login_asked_at(authorization.http, authorization.query)
+    asked_at = fresh_login_visited_at(authorization.http, authorization.query)
     authenticated = sign_in.auth_time.timestamp()
     return authenticated < min(asked_at, time.time() - authorization.max_age_seconds)
 
 
 def _login_page(authorization: AuthorizationRequest) -> HttpResponse:
-    """Redirect to the login page and back to this request, with the proof of the visit if required."""
+    """Redirect to the login page and back to this request, with a proof of the login if required."""
     query, proofs = authorization.carried, None
     if (
         authorization.prompt & _FRESH_PROMPTS
         or authorization.max_age_seconds is not None
-        or authorization.hinted_login is not None
+        or authorization.hinted_user is not None
     ):
         query[PARAMETER], proofs = fresh_login_make(authorization.http, authorization.query)
     parameters = {"next": f"{authorization.http.path}?{query.urlencode()}"}

@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 _EVENT = "http://schemas.openid.net/event/backchannel-logout"
 _TIMEOUT_SECONDS = 5
 _LIFETIME_SECONDS = 120
-#: An administrator enters the URLs, like redirect URIs, and applications may be inside.
+#: Administrators enter the URLs, and applications may be in the private network.
 _session = EgressSession(ANYWHERE)
 
 
@@ -26,7 +26,7 @@ def enqueue(application: TrustedApplication, *, issuer: str, subject: str, sid: 
     try:
         async_task("identity.oauth.backchannel.send", str(application.pk), issuer, subject, sid)
     except Exception:
-        # Sign-out must not fail because of the broker.
+        # A failure of the broker must not fail the sign-out.
         logger.exception("back-channel logout of %s could not be enqueued", application.application_uri)
 
 

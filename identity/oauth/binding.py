@@ -32,13 +32,13 @@ def request_key(request: Request, application: TrustedApplication) -> str:
         raise CustomOAuth2Error(exc.error, description=f"The DPoP proof is refused: {exc}.") from exc
 
 
-def check_bound(request: Request, jkt: str, what: str) -> None:
-    """Check that the request proves the key that a code or refresh token is bound to. Raises InvalidGrantError."""
+def check_bound(request: Request, jkt: str) -> None:
+    """Check that the request proves the key that the code is bound to. Raises InvalidGrantError."""
     if jkt and getattr(request, "dpop_jkt", "") != jkt:
-        raise InvalidGrantError(description=f"The {what} is bound to the key of another DPoP proof.")
+        raise InvalidGrantError(description="The authorization code is bound to the key of another DPoP proof.")
 
 
 def check_dpop_jkt(given: str | None) -> None:
-    """The parameter dpop_jkt is a thumbprint (RFC 9449, 10). Raises AuthorizationRefused."""
+    """Check that the parameter dpop_jkt is a thumbprint (RFC 9449, 10). Raises AuthorizationRefused."""
     if given is not None and not _THUMBPRINT.fullmatch(given):
         raise AuthorizationRefused("invalid_request", "dpop_jkt must be the base64url form of a SHA-256.")

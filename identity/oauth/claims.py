@@ -14,7 +14,7 @@ from identity.oauth.jwt import AUDIENCES
 
 Claims = dict[str, Any]
 
-#: Claim of a user → the scope that asks for it (OIDC Core, 5.4).
+#: Claim of a user → the scope that requests it (OIDC Core, 5.4).
 CLAIM_SCOPES = {
     "sub": "openid",
     "id": "openid",
@@ -31,14 +31,14 @@ PROTOCOL_CLAIMS = [
     "iss", "aud", "iat", "exp", "jti", "sid", "auth_time", "acr", "amr", "idp", "tid", "nonce", "at_hash", "c_hash",
 ]  # fmt: skip
 
-#: Administrators may enter any address, and whether its owner answered a mail is not kept.
+#: Administrators may enter any address, and verification of an address is not recorded.
 EMAIL_VERIFIED = False
 
 
 def access_token_claims(
     row: AccessToken, *, issuer: str, issued: datetime.datetime, auth_time: datetime.datetime | None
 ) -> Claims:
-    """RFC 9068, 2.2, for the token of a row."""
+    """The claims of the access token of a row (RFC 9068, 2.2)."""
     application, user = row.application, row.user
     claims: Claims = {
         "iss": issuer,
@@ -55,7 +55,7 @@ def access_token_claims(
     if row.is_service:
         system_user = application.system_user
         assert system_user is not None
-        # RFC 9068, 2.2: without a resource owner, sub is the application; no user's identifier has this form.
+        # RFC 9068, 2.2: without a resource owner, sub is the application; no user has it as login.
         return {
             **claims,
             "sub": application.application_uri,
@@ -95,7 +95,7 @@ def sign_in_claims(source: Grant | RefreshToken) -> Claims:
 
 
 def act_claim(actors: Sequence[str]) -> Claims:
-    """The applications that act for the user, newest first: each with the one before it inside (RFC 8693, 4.1)."""
+    """The claim `act` for the acting applications, newest first: each contains the earlier one (RFC 8693, 4.1)."""
     result: Claims = {}
     for actor in reversed(actors):
         result = {"act": {"sub": actor, **result}}

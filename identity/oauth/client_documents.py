@@ -1,12 +1,12 @@
-"""Client ID metadata documents: the client id is a URL at which the application's metadata is.
+"""Client ID metadata documents: the client id is the URL of the application's metadata.
 
 Source: draft-ietf-oauth-client-id-metadata-document. The rules of URLs and documents, lifetimes and the number of
 concurrent requests are the toolkit's (oauth2_provider.cimd). Its resolver stores the toolkit's application and gives no
-reasons, so the resolver is here: within the administrator's policy, through the egress policy, and the application gets
-what one that registered itself gets (identity.oauth.registration), as a public application.
+reasons, so this module has its own: it applies the administrator's policy and the egress policy, and the application is
+public, with the rights of one that registered itself (identity.oauth.registration).
 
-Strangers cause these requests. One takes at most FETCH_SECONDS; an address causes FETCHES_PER_MINUTE; a URL that failed
-is not asked again for FAILURE_SECONDS. These limits are for each process, except that of an address.
+Anonymous users cause these requests. One takes at most FETCH_SECONDS; an address may cause FETCHES_PER_MINUTE; a failed
+URL is not requested again for FAILURE_SECONDS. These limits are per process, except that of an address.
 """
 
 from __future__ import annotations
@@ -46,21 +46,21 @@ from identity.oauth.registration import (
 FETCH_SECONDS: Final = 1.0
 FETCHES_PER_MINUTE: Final = 10
 FAILURE_SECONDS: Final = 60.0
-#: For this time an expired document is used while its host cannot be reached.
+#: Maximum time for which an expired document is used while its host is unreachable.
 GRACE: Final = datetime.timedelta(days=1)
-#: Whoever can publish at a listed host could fill the table otherwise.
-MOST_APPLICATIONS: Final = 1000
+#: Otherwise a publisher at a listed host could fill the table.
+MAX_APPLICATIONS: Final = 1000
 _LONGEST_URL = 254
 _ACCEPT = (("Accept", "application/json, application/*+json"),)
 _SCHEMES = ("https://", "http://")
 
 
 class DocumentRefused(Exception):
-    """The URL or its document cannot be used; the message is for people, and has no secret."""
+    """The URL or its document cannot be used; the message is for users, and has no secret."""
 
 
 class DocumentUnavailable(DocumentRefused):
-    """The document cannot be had now; says nothing of it."""
+    """The document cannot be loaded now; it may still be valid."""
 
 
 #: URL → (time.monotonic() of the failure, the failure)
@@ -88,7 +88,7 @@ def client_resolve(client_id: str, address: str) -> TrustedApplication | None:
     if application is not None and (not application.is_enabled or _age(application) <= datetime.timedelta()):
         return application
     try:
-        metadata, expires = _asked(client_id, destination, policy, address)
+        metadata, expires = _fetch_metadata(client_id, destination, policy, address)
     except (DocumentUnavailable, errors.TooManyRequests):
         if application is not None and _age(application) < GRACE:
             return application
@@ -117,7 +117,7 @@ def _destination(url: str) -> Destination:
         destination = destination_of(url)
     except (cimd.CIMDError, ValueError) as exc:
         raise _refused(exc) from exc
-    # Not seen by the toolkit: an empty fragment, and dot segments as browsers read them.
+    # Checks that the toolkit lacks: an empty fragment, and dot segments as browsers parse them.
     if "#" in url:
         raise DocumentRefused(Message("The client_id URL must not have a fragment."))
     if any(unquote(segment) in (".", "..") for segment in url.partition("?")[0].split("/")):
@@ -127,7 +127,7 @@ def _destination(url: str) -> Destination:
     return destination
 
 
-def _asked(
+def _fetch_metadata(
     url: str, destination: Destination, policy: RegistrationPolicy, address: str
 ) -> tuple[ClientMetadata, datetime.datetime]:
     """The metadata at the URL and when they expire. Raises DocumentRefused, TooManyRequests."""
@@ -182,7 +182,7 @@ def _metadata(
 ) -> ClientMetadata:
     """Check the document (draft, 4.1). Raises DocumentRefused.
 
-    It is for all servers, so grants, response types and scopes that this instance does not give are left out.
+    The document is for all servers, so grants, response types and scopes that this instance lacks are ignored.
     """
     if document.get("client_id") != url:
         raise DocumentRefused(Message("The metadata document at client_id has another client_id."))
@@ -204,7 +204,7 @@ def _create(
     url: str, metadata: ClientMetadata, expires: datetime.datetime, policy: RegistrationPolicy
 ) -> TrustedApplication:
     source = TrustedApplication.RegistrationSource.CIMD
-    if TrustedApplication.objects.filter(registration_source=source).count() >= MOST_APPLICATIONS:
+    if TrustedApplication.objects.filter(registration_source=source).count() >= MAX_APPLICATIONS:
         raise DocumentUnavailable(
             Message("There are too many applications with metadata documents; ask an administrator.")
         )
@@ -226,7 +226,7 @@ def _create(
 def _refresh(
     application: TrustedApplication, metadata: ClientMetadata, expires: datetime.datetime
 ) -> TrustedApplication:
-    """Name and redirect URIs follow the document; everything else is the administrator's."""
+    """Update name and redirect URIs from the document; administrators set everything else."""
     rows = TrustedApplication.objects.filter(pk=application.pk)
     changed = {"name": metadata.name, "impersonate_login_url": ",".join(metadata.redirect_uris)}
     if all(getattr(application, name) == value for name, value in changed.items()):

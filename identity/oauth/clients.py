@@ -37,7 +37,7 @@ DEVICE_CODE = "urn:ietf:params:oauth:grant-type:device_code"
 
 @dataclass(frozen=True, slots=True)
 class ClientCredentials:
-    """The credentials of a client; `secret` and `assertion` are "" where it sent none."""
+    """The credentials of a client; `secret` and `assertion` are "" if not sent."""
 
     client_id: str
     secret: str = ""
@@ -84,7 +84,7 @@ def credentials_read(authorization: str, form: Mapping[str, str]) -> ClientCrede
 def client_authenticate(credentials: ClientCredentials | None, audiences: set[str]) -> TrustedApplication:
     """The application: by its method of authentication, or a public one without any. Raises InvalidClientError.
 
-    `audiences`: URLs of this provider, one of which an assertion must be for.
+    `audiences`: URLs of this provider, one of which must be the `aud` of an assertion.
     """
     application = client_load(credentials.client_id) if credentials else None
     if application is None or credentials is None:
@@ -109,7 +109,7 @@ def client_authenticate(credentials: ClientCredentials | None, audiences: set[st
 
 
 def audiences_of(request: Request) -> set[str]:
-    """What an assertion may be for: the issuer, the token endpoint, and the endpoint that is asked (RFC 9126, 2)."""
+    """Valid audiences of an assertion: the issuer, the token endpoint, and the requested endpoint (RFC 9126, 2)."""
     issuer: str = oauth2_settings.oidc_issuer(request)
     return {issuer, f"{issuer}/connect/token", endpoint_url(request)}
 
@@ -143,7 +143,7 @@ def check_grant(application: TrustedApplication, grant_type: str) -> None:
         raise UnauthorizedClientError(description="The application may not sign people in.")
     if grant_type == DEVICE_CODE and not application.device_flow_allowed:
         raise UnauthorizedClientError(description="The application may not use the device flow (DeviceFlowAllowed).")
-    if grant_type == "refresh_token" and not application.may_refresh:
+    if grant_type == "refresh_token" and application.is_public:
         raise UnauthorizedClientError(description="Public applications may not use refresh tokens.")
 
 

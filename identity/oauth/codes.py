@@ -27,7 +27,7 @@ _REFUSED = "The authorization code is unknown, expired, already used or was issu
 
 
 def stored_code(code: str) -> str:
-    """The stored form of a code, also of a device or a pushed request; codes of a stolen database are useless."""
+    """The digest of a code, also of a device or a pushed request; a stolen database contains no usable codes."""
     return hashlib.sha256(code.encode()).hexdigest()
 
 
@@ -73,10 +73,12 @@ def code_load(code: str, application: TrustedApplication, request: Request) -> N
         raise InvalidGrantError(description=_REFUSED)
     if not grant.user.active:
         raise InvalidGrantError(description="The user is disabled.")
+    if not application.admits(grant.user):
+        raise InvalidGrantError(description="The application may no longer sign this user in.")
     # RFC 9700, 4.8.2: a verifier without a challenge means that an attacker removed the challenge.
     if request.code_verifier and not grant.code_challenge:
         raise InvalidGrantError(description="The authorization request had no code_challenge.")
-    check_bound(request, grant.dpop_jkt, "authorization code")
+    check_bound(request, grant.dpop_jkt)
     request.grant_instance = grant
     request.user = grant.user
     request.scopes = grant.scope.split()
@@ -90,7 +92,7 @@ def check_redirect_uri(request: Request, redirect_uri: str) -> None:
 
 
 def code_use(code: str, application: TrustedApplication) -> None:
-    """Mark the code used. Raises InvalidGrantError if another request was first, and revokes the tokens of both."""
+    """Mark the code used. If another request has used it, revokes the tokens of both and raises InvalidGrantError."""
     used = Grant.objects.filter(code=stored_code(code), application=application, used=None).update(used=utc_now())
     if not used:
         grant = Grant.objects.filter(code=stored_code(code), application=application).first()

@@ -1,4 +1,4 @@
-"""The signed proof that this instance has shown the consent page, and for what."""
+"""Signed proof that the consent page was shown for a user, application and scopes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _PROOF_SECONDS = 3600
 
 
 def proof_make(user: User, application: TrustedApplication, scopes: list[str]) -> str:
-    """The value of the button that allows."""
+    """The proof, which is the value of the page's Allow button."""
     return signing.dumps(_content(user, application, scopes), salt=CONSENT)
 
 
 def proof_fits(proof: str, user: User, application: TrustedApplication, scopes: list[str]) -> bool:
-    """Whether the page was shown for just this: more scopes need another consent."""
+    """Whether the proof is for exactly these arguments; further scopes need another consent."""
     try:
         return bool(signing.loads(proof, salt=CONSENT, max_age=_PROOF_SECONDS) == _content(user, application, scopes))
     except signing.BadSignature:

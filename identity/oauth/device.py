@@ -1,4 +1,4 @@
-"""The device flow (RFC 8628): the endpoint that devices ask, and the page on which a person allows them."""
+"""The device flow (RFC 8628): the device authorization endpoint, and the page on which a user allows a device."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from oauth2_provider.views.mixins import OAuthLibMixin
 
 from foundation import errors
 from identity import rate_limits
-from identity.account_pages import own_form_page
+from identity.account_pages import own_form_page, user_of
 from identity.instance import client_address, link_base_url
 from identity.limited_pages import limited_page, limited_text
 from identity.models import DeviceGrant
 from identity.oauth.clients import DEVICE_CODE, check_grant
 from identity.oauth.device_grants import EXPIRES_SECONDS, INTERVAL_SECONDS, device_decide, device_find, device_request
 from identity.oauth.endpoints import FormEndpoint
-from identity.oauth.scopes import scopes_grant
+from identity.oauth.scopes import scopes_for_user, scopes_grant
 from identity.oauth.sign_in import sign_in_get
 from identity.scopes import DESCRIPTIONS
 
@@ -33,7 +33,7 @@ class DeviceAuthorizationEndpoint(FormEndpoint, OAuthLibMixin):  # type: ignore[
         application = self.get_oauthlib_core().authenticate_client(request)
         rate_limits.check_token_request(application.client_id)
         check_grant(application, DEVICE_CODE)
-        scopes = scopes_grant(application, self.form.get("scope", "").split(), service=False)
+        scopes = scopes_grant(application, self.form.get("scope", "").split(), service=False, refreshable=False)
         device_code, user_code = device_request(application, scopes)
         page = link_base_url(request) + reverse("oauth2_provider:device")
         return JsonResponse(
@@ -50,7 +50,7 @@ class DeviceAuthorizationEndpoint(FormEndpoint, OAuthLibMixin):  # type: ignore[
 
 @own_form_page
 def device_page(request: HttpRequest) -> HttpResponse:
-    """Enter the code, see who asks for what, allow or deny. A code in the URL is only filled in."""
+    """The page: enter the code, show application and scopes, allow or deny. A code in the URL is only filled in."""
     sign_in = sign_in_get(request)
     assert sign_in is not None
     code = (request.POST if request.method == "POST" else request.GET).get("user_code", "")[:20]
@@ -74,7 +74,7 @@ def device_page(request: HttpRequest) -> HttpResponse:
 
 
 def _found(request: HttpRequest, code: str) -> DeviceGrant | None:
-    """The waiting request. Raises TooManyRequests for a person who guesses, for right codes, too (RFC 8628, 5.1)."""
+    """The pending request. Raises TooManyRequests after too many guesses, even for a right code (RFC 8628, 5.1)."""
     person = f"device:{request.user.pk}"
     rate_limits.count_guess(person, "", amount=0)
     grant = device_find(code)
@@ -92,7 +92,7 @@ def _page(
     grant: DeviceGrant | None = None,
     limited: errors.TooManyRequests | None = None,
 ) -> HttpResponse:
-    scopes = grant.scope.split() if grant else []
+    scopes = scopes_for_user(user_of(request), grant.scope.split()) if grant else []
     context = {
         "state": state,
         "code": code,

@@ -1,4 +1,4 @@
-"""The device authorization grant (RFC 8628): requests of devices, their polling, and the codes that people enter.
+"""The device authorization grant (RFC 8628): requests of devices, their polling, and user codes.
 
 Codes are stored as digests, like authorization codes. A device code gives tokens once.
 """
@@ -27,16 +27,16 @@ from identity.oauth.sign_in import SignIn
 if TYPE_CHECKING:
     from oauthlib.common import Request
 
-#: Time for a person to enter the code, and the seconds between two polls of the device.
+#: Lifetime of the codes, and the seconds between two polls of the device.
 EXPIRES_SECONDS: Final = 600
 INTERVAL_SECONDS: Final = 5
-# RFC 8628, 6.1: without vowels, so that no words appear; 20^8 codes are 34 bits.
+# RFC 8628, 6.1: no vowels, to avoid words; 20^8 codes are 34 bits.
 _LETTERS: Final = "BCDFGHJKLMNPQRSTVWXZ"
 _REFUSED = "The device code is unknown, already used or was issued to another client."
 
 
 class DeviceGrantHandler(GrantTypeBase):  # type: ignore[misc]
-    """oauthlib's handler, with an id token where openid was granted."""
+    """oauthlib's handler, with an id token if openid was granted."""
 
     def __init__(self, request_validator: Any = None, **kwargs: Any) -> None:
         self.proxy_target = _Handler(request_validator, **kwargs)
@@ -48,7 +48,7 @@ class _Handler(DeviceCodeGrant):  # type: ignore[misc]
         headers: dict[str, str] = self._get_default_headers()
         try:
             self.validate_token_request(request)
-            token = token_handler.create_token(request, refresh_token=True)
+            token = token_handler.create_token(request)
             modifiers: list[Callable[..., Any]] = self._token_modifiers
             for modifier in modifiers:
                 token = modifier(token, token_handler, request)
@@ -59,7 +59,7 @@ class _Handler(DeviceCodeGrant):  # type: ignore[misc]
 
 
 def device_request(application: TrustedApplication, scopes: list[str]) -> tuple[str, str]:
-    """Store a device's request; (device code, user code)."""
+    """Store a device's request; returns (device code, user code)."""
     device_code, user_code = secrets.token_urlsafe(32), "".join(secrets.choice(_LETTERS) for _ in range(8))
     DeviceGrant.objects.create(
         application=application,
@@ -73,14 +73,14 @@ def device_request(application: TrustedApplication, scopes: list[str]) -> tuple[
 
 
 def device_find(user_code: str) -> DeviceGrant | None:
-    """The request that waits for a person, by the code as people type it; None for others."""
+    """The pending request with this user code, in any spelling; None for others."""
     typed = "".join(character for character in user_code.upper() if character.isalpha())
     waiting = DeviceGrant.objects.filter(status=DeviceGrant.AUTHORIZATION_PENDING, expires__gt=utc_now())
     return waiting.select_related("application").filter(user_code=stored_code(typed)).first()
 
 
 def device_decide(grant: DeviceGrant, sign_in: SignIn, *, allowed: bool) -> bool:
-    """Allow or deny the request as the signed-in person; False if somebody was faster."""
+    """Allow or deny the request as the signed-in user; False if it was decided meanwhile."""
     status = DeviceGrant.AUTHORIZED if allowed else DeviceGrant.DENIED
     waiting = DeviceGrant.objects.filter(pk=grant.pk, status=DeviceGrant.AUTHORIZATION_PENDING)
     decided = waiting.update(
@@ -97,7 +97,7 @@ def device_decide(grant: DeviceGrant, sign_in: SignIn, *, allowed: bool) -> bool
 
 
 def device_load(device_code: str, application: TrustedApplication, request: Request) -> str | None:
-    """The status of a device's request as oauthlib names it; an allowed one's data is loaded into `request`."""
+    """The status of a device's request by oauthlib's names; loads the data of an allowed one into `request`."""
     grants = DeviceGrant.objects.filter(application=application, device_code=stored_code(device_code))
     grant = grants.select_related("user").first()
     if grant is None or grant.status == DeviceGrant.EXPIRED:
@@ -113,6 +113,8 @@ def device_load(device_code: str, application: TrustedApplication, request: Requ
         return str(DeviceCodeGrant.DEVICE_CODE_PENDING if polled else DeviceCodeGrant.DEVICE_CODE_SLOW_DOWN)
     if grant.user is None or not grant.user.active:
         raise InvalidGrantError(description="The user is disabled.")
+    if not application.admits(grant.user):
+        raise InvalidGrantError(description="The application may no longer sign this user in.")
     request.grant_instance = grant
     request.user = grant.user
     request.scopes = grant.scope.split()
@@ -121,7 +123,7 @@ def device_load(device_code: str, application: TrustedApplication, request: Requ
 
 
 def device_use(request: Request) -> None:
-    """Mark the device's request used. Raises InvalidGrantError if another poll was faster."""
+    """Mark the device's request used. Raises InvalidGrantError if another poll has used it."""
     allowed = DeviceGrant.objects.filter(pk=request.grant_instance.pk, status=DeviceGrant.AUTHORIZED)
     if not allowed.update(status=DeviceGrant.EXPIRED):
         raise InvalidGrantError(description=_REFUSED)

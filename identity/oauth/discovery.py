@@ -19,7 +19,7 @@ from identity.oauth.responses import RESPONSE_MODES
 
 
 class ConfigurationView(ConnectDiscoveryInfoView, OAuthServerMetadataView):  # type: ignore[misc]
-    """/.well-known/openid-configuration: both metadata documents of the toolkit, and what this provider adds."""
+    """/.well-known/openid-configuration: both metadata documents of the toolkit, with this provider's additions."""
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         oauth = json.loads(OAuthServerMetadataView.get(self, request).content)

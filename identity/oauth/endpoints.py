@@ -1,4 +1,4 @@
-"""What the endpoints for clients share: forms, throttles, and one form of errors (RFC 6749, 3.2 and 5.2)."""
+"""Base of the endpoints for clients: form parsing, rate limits and error responses (RFC 6749, 3.2 and 5.2)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.utils import translation
 from django.utils.decorators import method_decorator
 from django.views import View
 from django.views.decorators.csrf import csrf_exempt
@@ -21,7 +22,7 @@ from identity.instance import client_address
 from identity.oauth.clients import credentials_read
 from identity.oauth.responses import FORM, UnreadableForm, no_store, parameters_given, repeated
 
-# Descriptions where oauthlib has none. One text for all causes of invalid_grant that would help an attacker.
+# Descriptions that oauthlib lacks. One text for all causes of invalid_grant, to give attackers no hint.
 _DESCRIPTIONS = {
     "invalid_client": "Unknown client, or wrong client secret.",
     "invalid_grant": "The code, refresh token or code_verifier does not fit.",
@@ -89,7 +90,7 @@ def form_problem(request: HttpRequest) -> HttpResponse | None:
     """A problem of the form, independent of the grant (RFC 6749, 3.2), or None."""
     if request.method != "POST":
         return error_response(405, "invalid_request", "Use POST.", {"Allow": "POST"})
-    # An empty body needs no type: its parameters are what is missing.
+    # An empty body needs no content type: the error is its missing parameters.
     is_empty = not request.content_type and request.META.get("CONTENT_LENGTH") in (None, "", "0")
     if request.content_type != FORM and not is_empty:
         return error_response(400, "invalid_request", f"The body must be {FORM}.")
@@ -105,11 +106,17 @@ def form_problem(request: HttpRequest) -> HttpResponse | None:
 
 
 def error_response(status: int, error: str, description: str, headers: Mapping[str, str] | None = None) -> HttpResponse:
-    """RFC 6749, 5.2."""
+    """An error response (RFC 6749, 5.2)."""
     content = {"error": error, "error_description": description or _DESCRIPTIONS.get(error, error)}
     return no_store(JsonResponse(content, status=status, headers=dict(headers or {})))
 
 
 def slow_down(limited: errors.TooManyRequests) -> HttpResponse:
     """The refusal of a client beyond a limit."""
-    return error_response(429, "slow_down", limited.message, limited.headers())
+    return error_response(429, "slow_down", english(limited), limited.headers())
+
+
+def english(error: errors.PlatformError) -> str:
+    """Its message for error_description, which has ASCII characters only (RFC 6749, 5.2)."""
+    with translation.override("en"):
+        return error.message

@@ -1,7 +1,7 @@
-"""Token exchange (RFC 8693), for delegation alone: a service acts for the user who called it, and its token says so.
+"""Token exchange (RFC 8693), only for delegation: a service acts for the user who called it.
 
-The new token is a row that names the subject token's row. Both have one session, and identity.token_identity accepts
-the new one only while the subject token and the delegation are valid, so whatever ends the one ends the other.
+The new token's row refers to the subject token's row. Both have one session, and identity.token_identity accepts the
+new token only while the subject token and the delegation are valid.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 #: RFC 8693, 3.
 ACCESS_TOKEN: Final = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105
-#: Applications that may act in a row for one sign-in; each use of the token checks all of them.
+#: Maximum length of the chain of acting applications; each use of the token checks all of them.
 MAX_ACTORS: Final = 3
 _INVALID = "it is no valid access token of an internal user"
 
@@ -73,7 +73,7 @@ def exchange(actor: TrustedApplication, form: list[tuple[str, str]], *, issuer: 
         application=actor,
         scope=" ".join(_scopes(given.get("scope", ""), subject, actor)),
         sid=subject.sid,
-        # Its own, so that the actor revokes its token without ending the sign-in at the other application.
+        # A separate family, so that revoking the actor's token does not revoke the subject token.
         token_family=uuid.uuid4(),
         authenticated_by=subject.authenticated_by,
         dpop_jkt=dpop_jkt,
@@ -95,7 +95,7 @@ def exchange(actor: TrustedApplication, form: list[tuple[str, str]], *, issuer: 
 
 
 def _check_parameters(given: dict[str, str]) -> None:
-    """RFC 8693, 2.1."""
+    """Check the parameters (RFC 8693, 2.1)."""
     for name in ("subject_token", "subject_token_type"):
         if name not in given:
             raise InvalidRequestError(description=f"The request has no {name}.")
@@ -107,7 +107,7 @@ def _check_parameters(given: dict[str, str]) -> None:
 
 
 def _check_target(form: list[tuple[str, str]], issuer: str) -> None:
-    """Tokens are for the APIs of this instance only; `resource` may be repeated (RFC 8707, 2)."""
+    """Refuse targets other than this instance; `resource` may be repeated (RFC 8707, 2)."""
     root = issuer.removesuffix(ID_PATH)
     for name, value in form:
         if name == "audience" and value not in jwt.AUDIENCES:
@@ -118,17 +118,17 @@ def _check_target(form: list[tuple[str, str]], issuer: str) -> None:
 
 def _audiences(form: list[tuple[str, str]], subject: TokenIdentity) -> list[str]:
     """The requested audiences, by default those of the subject token, which no exchange extends."""
-    wanted = [value for name, value in form if name == "audience"] or list(subject.audiences)
-    if not set(wanted) <= set(subject.audiences):
+    chosen = [value for name, value in form if name == "audience"] or list(subject.audiences)
+    if not set(chosen) <= set(subject.audiences):
         raise CustomOAuth2Error(
             "invalid_target", description=f"The subject_token is for: {' '.join(subject.audiences)}."
         )
-    return list(dict.fromkeys(wanted))
+    return list(dict.fromkeys(chosen))
 
 
 def _subject(raw: str, actor: TrustedApplication) -> tuple[TokenIdentity, AccessToken]:
-    """A valid access token of a person that the actor may exchange."""
-    # Refused before they are looked up, so that none can be guessed here.
+    """The valid access token of a user that the actor may exchange."""
+    # Reference tokens are refused before a lookup, so that they cannot be guessed here.
     if raw.startswith(REFERENCE_PREFIX):
         raise _refused("reference tokens cannot be exchanged")
     try:
@@ -151,18 +151,18 @@ def _subject(raw: str, actor: TrustedApplication) -> tuple[TokenIdentity, Access
 
 
 def _scopes(requested: str, subject: AccessToken, actor: TrustedApplication) -> list[str]:
-    """The requested scopes, by default all that both the subject token and the actor have; never offline_access."""
+    """The requested scopes, by default those of both the subject token and the actor; never offline_access."""
     common = [scope for scope in subject.scope.split() if scope in actor.scopes and scope != "offline_access"]
-    wanted = list(dict.fromkeys(requested.split())) or common
-    if not wanted or not set(wanted) <= set(common):
+    chosen = list(dict.fromkeys(requested.split())) or common
+    if not chosen or not set(chosen) <= set(common):
         raise InvalidScopeError(
             description=f"The subject_token and the application have in common: {' '.join(common) or 'no scope'}."
         )
-    return wanted
+    return chosen
 
 
 def _auth_time(raw: str) -> claims.Claims:
-    """When the user signed in. Raises InvalidRequestError."""
+    """The claim `auth_time` of the subject token. Raises InvalidRequestError."""
     try:
         verified = jwt.verify_access_token(raw)
     except jwt.InvalidToken as exc:

@@ -1,11 +1,11 @@
 """Proof that an authorization request led to the login page (OIDC Core, 3.1.2.1: prompt, max_age).
 
 The browser's session stores the proof. The proof's id is a parameter of the URL to which the login page redirects. The
-proof is valid in that session, for that request, and until the request is answered.
+proof is valid in that session, for that request, until the response to it.
 
-A browser in which nobody is signed in keeps its proofs in a signed cookie, which the login moves to the session: so an
-anonymous request writes no row. With TLS the cookie has the prefix __Host-, for a sibling host that could set it would
-give a victim the proof of another browser (RFC 6265bis, 4.1.3.2).
+Without a signed-in user the proofs are in a signed cookie, which the login moves to the session, so anonymous requests
+write no row. With TLS the cookie has the prefix __Host-: a sibling host that could set it would give a victim the proof
+of another browser (RFC 6265bis, 4.1.3.2).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SALT = "asked_logins"
 _SECONDS = 3600
 # Proofs of one session, for login pages in several tabs. A new proof replaces the oldest, whose request shows the login
 # page again.
-_KEPT = 20
+_MAX_PROOFS = 20
 
 #: Id → [utc timestamp of the visit to the login page, digest of the request].
 Proofs = dict[str, list[Any]]
@@ -37,7 +37,7 @@ def fresh_login_make(request: HttpRequest, query: QueryDict) -> tuple[str, Proof
     """The id of a new proof that this request leads to the login page, and the proofs to store with it."""
     since = time.time() - _SECONDS
     valid = {name: proof for name, proof in _proofs(request).items() if proof[0] > since}
-    newest = dict(sorted(valid.items(), key=lambda item: float(item[1][0]))[1 - _KEPT :])
+    newest = dict(sorted(valid.items(), key=lambda item: float(item[1][0]))[1 - _MAX_PROOFS :])
     name = secrets.token_urlsafe(16)
     return name, {**newest, name: [time.time(), _digest(query)]}
 
@@ -57,8 +57,8 @@ def fresh_login_store(request: HttpRequest, response: HttpResponse, proofs: Proo
     )
 
 
-def fresh_login_asked_at(request: HttpRequest, query: QueryDict) -> float:
-    """When this request led to the login page, as a UTC timestamp; infinity if it did not."""
+def fresh_login_visited_at(request: HttpRequest, query: QueryDict) -> float:
+    """The UTC timestamp at which this request led to the login page; infinity if it did not."""
     proof = _proofs(request).get(query.get(PARAMETER, ""))
     if proof is None or proof[1] != _digest(query) or proof[0] <= time.time() - _SECONDS:
         return float("inf")
@@ -66,19 +66,19 @@ def fresh_login_asked_at(request: HttpRequest, query: QueryDict) -> float:
 
 
 def fresh_login_used(request: HttpRequest, query: QueryDict) -> None:
-    """Delete the proof: the request has been answered."""
+    """Delete the proof after the response."""
     proofs = _proofs(request)
     if query.get(PARAMETER, "") in proofs:
         request.session[_IN_SESSION] = {name: proof for name, proof in proofs.items() if name != query[PARAMETER]}
 
 
 def fresh_logins_keep(request: HttpRequest) -> Proofs:
-    """The session's proofs, to be put back with `fresh_logins_put` once another person has signed in."""
+    """The session's proofs, to be stored by `fresh_logins_put` after another user has signed in."""
     return _proofs(request)
 
 
 def fresh_logins_put(request: HttpRequest, response: HttpResponse, proofs: Proofs) -> None:
-    """Store the proofs in the session of the user who has just signed in; they were in a cookie, or another session."""
+    """Move the proofs, from a cookie or another session, to the session of the user who has just signed in."""
     if proofs:
         request.session[_IN_SESSION] = proofs
     if _cookie() in request.COOKIES:

@@ -15,7 +15,7 @@ _TYPE = "audit-head+jwt"
 
 
 class InstanceSigner:
-    """Signs with this node's key, and verifies with the public keys of all nodes, also those that were retired."""
+    """Signs with this node's key, and verifies with the public keys of all nodes, also with retired ones."""
 
     def key_id(self) -> str:
         """The key that signs now."""

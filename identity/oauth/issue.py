@@ -1,4 +1,4 @@
-"""Issuing and revoking access and refresh tokens (spec 01, 1.4 and 1.5)."""
+"""Issues and revokes access and refresh tokens (spec 01, 1.4 and 1.5)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import transaction
 from oauth2_provider.models import set_token_value
 from oauth2_provider.settings import oauth2_settings
+from oauthlib.oauth2.rfc6749.errors import InvalidGrantError
 
 from audit.actors import Actor
 from audit.record import failure, record
@@ -17,7 +18,6 @@ from foundation.fields import utc_now
 from identity.audit_actors import actor_of_client
 from identity.audit_kinds import TokenIssued, TokenReused, TokenRevoked
 from identity.changes import tokens_revoked
-from identity.credentials import REFERENCE_PREFIX
 from identity.models import AccessToken, DeviceGrant, Grant, ReferenceToken, RefreshToken, TrustedApplication, User
 from identity.oauth import claims, jwt
 from identity.reference_tokens import reference_token_revoke
@@ -32,22 +32,17 @@ _PRUNE_BATCH = 5000
 
 
 def source_of(request: Request) -> Grant | DeviceGrant | RefreshToken | None:
-    """The row that the tokens of the request result from: code, device or refresh token; None for a service's own."""
+    """The row of the request's grant: code, device or refresh token; None for client_credentials."""
     return getattr(request, "grant_instance", None) or getattr(request, "refresh_token_instance", None)
 
 
 def refresh_scopes(request: Request) -> list[str]:
-    """The scopes of a new refresh token: those of the one that it replaces, also if the request asks for an access
-    token with fewer (RFC 6749, 6); else those that are granted.
+    """The scopes of a new refresh token: those of the replaced one, even if the request asks for an access token with
+    fewer (RFC 6749, 6); else the granted ones.
     """
     replaced: RefreshToken | None = getattr(request, "refresh_token_instance", None)
     granted: list[str] = request.scopes if replaced is None else replaced.scope.split()
     return granted
-
-
-def may_refresh(application: TrustedApplication, scopes: list[str]) -> bool:
-    """Refresh tokens require offline_access and a confidential application, or one that binds them to its key."""
-    return "offline_access" in scopes and application.may_refresh
 
 
 def is_external(user: User | None) -> bool:
@@ -56,7 +51,7 @@ def is_external(user: User | None) -> bool:
 
 
 def access_token_create(request: Request) -> str:
-    """The JWT for a token request (ACCESS_TOKEN_GENERATOR); its row, still to be saved, is `request.access_token`.
+    """The JWT for a token request (ACCESS_TOKEN_GENERATOR); its unsaved row is `request.access_token`.
 
     A service request starts a token family, which is also its session.
     """
@@ -88,9 +83,9 @@ def access_token_sign(
     auth_time: datetime.datetime | None = None,
     carried: claims.Claims | None = None,
 ) -> str:
-    """The JWT of a new row, which gets its expiry and checksum, and is still to be saved.
+    """The JWT of an unsaved row; sets the row's expiry and checksum.
 
-    `carried`: claims from the token that it was exchanged for.
+    `carried`: claims from the subject token of an exchange.
     """
     now = utc_now()
     row.expires = now + datetime.timedelta(seconds=lifetime_seconds)
@@ -120,8 +115,6 @@ def tokens_save(request: Request, token: dict[str, Any]) -> None:
             auth_time=source.auth_time,
             authenticated_by=source.authenticated_by,
             expires=utc_now() + datetime.timedelta(seconds=oauth2_settings.REFRESH_TOKEN_EXPIRE_SECONDS),
-            # RFC 9449, 5: that of a confidential application is bound to its authentication.
-            dpop_jkt=access_token.dpop_jkt if request.client.is_public else "",
         )
         set_token_value(row, token["refresh_token"])
         row.save(force_insert=True)
@@ -141,7 +134,7 @@ def family_revoke(token_family: uuid.UUID | None, *, by: Actor) -> None:
     with transaction.atomic():
         live = AccessToken.objects.filter(token_family=token_family)
         family = RefreshToken.objects.filter(token_family=token_family)
-        # The session of an exchanged token is that of its subject token, and goes on.
+        # An exchanged token shares the session of its subject token, which stays open.
         own = live.filter(subject_token=None).values_list("sid", flat=True)
         sids = {*own, *family.values_list("sid", flat=True)}
         now = utc_now()
@@ -160,20 +153,25 @@ def reuse_revoke(token_family: uuid.UUID | None, application: TrustedApplication
 
 
 def token_revoke(raw: str, application: TrustedApplication, *, by: Actor) -> None:
-    """RFC 7009: revoke a token of this application, with all of its family. Unknown tokens are no error."""
+    """RFC 7009: revoke a token of this application, with all of its family. Unknown tokens are no error.
+
+    Raises InvalidGrantError for a token of another application (2.1).
+    """
     checksum = hashlib.sha256(raw.encode()).hexdigest()
-    if raw.startswith(REFERENCE_PREFIX):
-        reference = ReferenceToken.objects.filter(digest=checksum, application=application, revoked=None).first()
-        if reference is not None:
-            reference_token_revoke(reference, by=by)
-            tokens_revoked()
-        return
     found = (
-        AccessToken.objects.filter(token_checksum=checksum, application=application).first()
-        or RefreshToken.objects.filter(token_checksum=checksum, application=application).first()
+        ReferenceToken.objects.filter(digest=checksum).first()
+        or AccessToken.objects.filter(token_checksum=checksum).first()
+        or RefreshToken.objects.filter(token_checksum=checksum).first()
     )
-    if found is not None:
+    if found is None:
+        return
+    if found.application_id != application.pk:
+        raise InvalidGrantError(description="The token was issued to another client.")
+    if not isinstance(found, ReferenceToken):
         family_revoke(found.token_family, by=by)
+    elif found.revoked is None:
+        reference_token_revoke(found, by=by)
+        tokens_revoked()
 
 
 def application_revoke(application: TrustedApplication, *, by: Actor) -> int:

@@ -1,4 +1,4 @@
-"""Signing and verifying JWTs with the instance's keys (RFC 7519, RFC 9068)."""
+"""Signs and verifies JWTs with the instance's keys (RFC 7519, RFC 9068)."""
 
 from __future__ import annotations
 

@@ -17,10 +17,10 @@ from identity.lru import GenerationalCache
 from identity.models import TrustedApplication
 
 _FRESH_SECONDS = 3600.0
-# Anybody can send unknown key ids, and an application that is away should not be asked by every request.
+# Clients can send unknown key ids, and an unreachable application must not cause a fetch for every request.
 _RETRY_SECONDS = 60.0
 _TIMEOUT_SECONDS = 5
-#: An administrator enters the URLs, like redirect URIs, and applications may be inside.
+#: Administrators enter the URLs, and applications may be in the private network.
 _session = EgressSession(ANYWHERE)
 
 
@@ -30,12 +30,12 @@ class _Published:
 
     keys: list[Jwk] = field(default_factory=list)
     problem: str = ""
-    asked: float = float("-inf")
+    requested_at: float = float("-inf")
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def is_due(self, found: list[Jwk]) -> bool:
-        """Whether to fetch the keys; `found`: those of them that fit a request."""
-        age = time.monotonic() - self.asked
+        """Whether to fetch the keys; `found`: the known keys that match a request."""
+        age = time.monotonic() - self.requested_at
         return age >= (_FRESH_SECONDS if found else _RETRY_SECONDS)
 
 
@@ -58,7 +58,7 @@ def keys_for(application: TrustedApplication, kid: str | None, algorithm: str) -
         _published.put(url, published)
     found = _fitting(published.keys, kid, algorithm)
     if published.is_due(found):
-        # While one thread fetches, others use the keys that there are.
+        # While one thread fetches, others use the known keys.
         if published.lock.acquire(blocking=not published.keys):
             try:
                 if published.is_due(found):
@@ -77,7 +77,7 @@ def forget() -> None:
 
 
 def _fetch(url: str, published: _Published) -> None:
-    published.asked = time.monotonic()
+    published.requested_at = time.monotonic()
     try:
         answer = _session.get(url, headers={"Accept": "application/json"}, timeout=_TIMEOUT_SECONDS)
         if answer.status_code != 200:

@@ -1,8 +1,9 @@
 """Signing keys: RSA, private halves as files of one node (0600), public halves in the database for all (spec 01, 1.2).
 
-Each node signs with its newest key and never shares it; every node verifies with the public halves. Rotation adds a key
-and retires the node's others, which stay published while tokens may use them. In-process copies follow the stamp
-"keys".
+Each node signs with a key of its own and never shares it; every node verifies with the public halves. Rotation adds a
+key and retires the node's others, which stay published while tokens may use them. A new key is published for as long as
+applications and caches may keep the keys from before, and signs after that; until then the one before signs. In-process
+copies follow the cache version "keys".
 """
 
 from __future__ import annotations
@@ -23,17 +24,20 @@ from django.conf import settings
 from django.db import transaction
 from jwcrypto.jwk import JWK
 from jwt import PyJWK
+from oauth2_provider.settings import oauth2_settings
 
 from audit.actors import Actor
 from audit.models import AuditHead
 from audit.record import record
-from foundation import private_files, stamps
+from foundation import cache_versions, private_files
 from foundation.fields import utc_now
 from identity.audit_kinds import SecretChanged
 from identity.models import SigningKey
 
-STAMP = "keys"
+CACHE_VERSION = "keys"
 _KEY_BITS = 2048
+# The keys are cached for max-age, and by stale-while-revalidate for as long again (the toolkit's JwksInfoView).
+PUBLISHED_BEFORE_USE = datetime.timedelta(seconds=2 * oauth2_settings.OIDC_JWKS_MAX_AGE_SECONDS)
 # Refresh tokens are not signed; the longest-lived signed token is an access or id token.
 _PUBLISHED_AFTER_RETIREMENT = datetime.timedelta(hours=2)
 # Applications send long expired id tokens as hints at sign-out (RP-Initiated Logout, 2).
@@ -44,10 +48,12 @@ _REMEMBERED_AFTER_RETIREMENT = datetime.timedelta(days=90)
 class KeySet:
     """A process's keys: `public` maps kid → key of every published key, `active` signs.
 
-    `retired` has keys that are not published any more: valid for hints, not for access.
+    until    when a newer key of this node signs; the end of time if there is none
+    retired  keys that are not published any more: valid for hints, not for access
     """
 
-    stamp: int
+    version: int
+    until: datetime.datetime
     active_kid: str
     active: RSAPrivateKey
     public: dict[str, RSAPublicKey]
@@ -61,20 +67,20 @@ _reloaded_at = float("-inf")
 
 
 def key_set() -> KeySet:
-    """The keys for the current stamp "keys"; generates this node's first key if there is none."""
+    """The keys for the current cache version "keys"; generates this node's first key if there is none."""
     global _current
-    stamp = stamps.current(STAMP)
+    version = cache_versions.current(CACHE_VERSION)
     known = _current
-    if known is None or known.stamp != stamp:
+    if known is None or known.version != version or known.until <= utc_now():
         with _lock:
-            known = _current = _load(stamp)
+            known = _current = _load(version)
     return known
 
 
 def reload() -> None:
     """Read the keys again: an unknown kid may belong to a new key of another node.
 
-    At most once a second, since anybody can send unknown kids.
+    At most once a second, since clients can send unknown kids.
     """
     global _current, _reloaded_at
     now = time.monotonic()
@@ -88,46 +94,56 @@ def forget() -> None:
     _current = None
 
 
-def keys_rotate(*, by: Actor) -> SigningKey:
-    """Sign with a new key from now on; retire this node's other keys, and delete long retired ones."""
+def keys_rotate(*, by: Actor, at_once: bool = False) -> SigningKey:
+    """Publish a new key, which signs after PUBLISHED_BEFORE_USE; retire this node's others, delete long retired ones.
+
+    at_once: the key is stolen. The new one signs from now on, and the others never again.
+    """
     with _directory_lock(), transaction.atomic():
-        mine = [row for row in SigningKey.objects.filter(retired=None) if _path(row.kid).exists()]
+        own_keys = [row for row in SigningKey.objects.filter(retired=None) if _path(row.kid).exists()]
         new = _create()
-        SigningKey.objects.filter(kid__in=[row.kid for row in mine]).update(retired=utc_now())
+        SigningKey.objects.filter(kid__in=[row.kid for row in own_keys]).update(retired=utc_now())
+        if at_once:
+            _delete_private(SigningKey.objects.exclude(kid=new.kid))
         _prune()
-        stamps.bump(STAMP)
+        cache_versions.bump(CACHE_VERSION)
         record(SecretChanged, by=by, subject=f"signing key {new.kid}")
     forget()
     return new
 
 
-def _load(stamp: int) -> KeySet:
-    rows = list(SigningKey.objects.order_by("created"))
-    active = next((row for row in reversed(rows) if row.retired is None and _path(row.kid).exists()), None)
-    if active is None:
-        active = _first_key()
-        # The new key changed the stamp: under the old one, the next request would load the same keys again.
-        stamp = stamps.current(STAMP)
-        rows = list(SigningKey.objects.order_by("created"))
+def _load(version: int) -> KeySet:
     now = utc_now()
+    rows = list(SigningKey.objects.order_by("created"))
+    mine = [row for row in rows if _path(row.kid).exists()]
+    if all(row.retired for row in mine):
+        mine = [_first_key()]
+        # The new key bumped the cache version: under the old one, the next request would load the same keys again.
+        version = cache_versions.current(CACHE_VERSION)
+        rows = list(SigningKey.objects.order_by("created"))
+    # A first key has none before it that could sign meanwhile.
+    known = [row for row in mine if row.created <= now - PUBLISHED_BEFORE_USE]
+    active = known[-1] if known else mine[0]
+    later = [row.created + PUBLISHED_BEFORE_USE for row in mine if row.created > active.created]
     rows = [row for row in rows if row.retired is None or row.retired > now - _REMEMBERED_AFTER_RETIREMENT]
     oldest = now - _PUBLISHED_AFTER_RETIREMENT
-    published = [row for row in rows if row.retired is None or row.retired > oldest]
+    # The one that signs first, for clients that read no other, and then the newest first.
+    published = [row for row in reversed(rows) if row.retired is None or row.retired > oldest]
+    published.sort(key=lambda row: row.kid != active.kid)
     return KeySet(
-        stamp=stamp,
+        version=version,
+        until=min(later, default=datetime.datetime.max.replace(tzinfo=datetime.UTC)),
         active_kid=active.kid,
         active=_private_key(_path(active.kid).read_bytes()),
         public=_keys_of(published),
         retired=_keys_of(row for row in rows if row not in published),
-        # Newest first: clients that read only the first key get the one that signs.
-        jwks=tuple(row.public_jwk for row in reversed(published)),
+        jwks=tuple(row.public_jwk for row in published),
     )
 
 
 @lru_cache(maxsize=2)
 def _private_key(pem: bytes) -> RSAPrivateKey:
-    # Loading checks that its numbers are primes, for some 40 ms; the first request after a change of the stamp pays for
-    # it.
+    # Cached: loading takes some 40 ms, because it checks that the key's numbers are primes.
     private = serialization.load_pem_private_key(pem, password=None)
     if not isinstance(private, RSAPrivateKey):
         raise TypeError("the signing key is not an RSA key")
@@ -136,12 +152,12 @@ def _private_key(pem: bytes) -> RSAPrivateKey:
 
 def _first_key() -> SigningKey:
     with _directory_lock(), transaction.atomic():
-        # Another process of this node may have been first.
+        # Another process of this node may have created one meanwhile.
         for row in SigningKey.objects.filter(retired=None).order_by("-created"):
             if _path(row.kid).exists():
                 return row
         new = _create()
-        stamps.bump(STAMP)
+        cache_versions.bump(CACHE_VERSION)
         return new
 
 
@@ -160,13 +176,17 @@ def _keys_of(rows: Iterable[SigningKey]) -> dict[str, RSAPublicKey]:
 
 
 def _prune() -> None:
-    """Delete private halves that sign nothing any more, and public ones that no hint needs any more."""
+    """Delete private halves of retired keys, and public halves that no id token hint or audit head needs."""
     now = utc_now()
-    for row in SigningKey.objects.filter(retired__lt=now - _PUBLISHED_AFTER_RETIREMENT):
-        _path(row.kid).unlink(missing_ok=True)
+    _delete_private(SigningKey.objects.filter(retired__lt=now - _PUBLISHED_AFTER_RETIREMENT))
     # The signatures of heads of the audit chain are verified as long as the heads are kept.
     old = SigningKey.objects.filter(retired__lt=now - _REMEMBERED_AFTER_RETIREMENT)
     old.exclude(kid__in=AuditHead.objects.values("kid")).delete()
+
+
+def _delete_private(rows: Iterable[SigningKey]) -> None:
+    for row in rows:
+        _path(row.kid).unlink(missing_ok=True)
 
 
 def _public_jwk(key: RSAPublicKey) -> dict[str, Any]:
@@ -186,5 +206,5 @@ def _path(kid: str) -> Path:
 
 
 def _directory_lock() -> AbstractContextManager[None]:
-    """One process of the node at a time makes keys."""
+    """The lock of key generation between the processes of the node."""
     return private_files.lock(_directory() / ".lock")

@@ -18,7 +18,7 @@ from identity.oauth.binding import request_key
 from identity.oauth.client_documents import DocumentRefused, client_resolve
 from identity.oauth.endpoints import FormEndpoint
 
-# Each request stores a row, and a public client has no secret. A whole company may share one address.
+# Limits the stored rows, since a public client has no secret. A whole company may share one address.
 _PUBLIC_PER_MINUTE = 120
 _CREDENTIALS = {"client_secret", "client_assertion", "client_assertion_type"}
 #: The steps of the authorization endpoint that do not depend on the user.
@@ -50,7 +50,7 @@ class PushedRequestEndpoint(FormEndpoint, OAuthLibMixin):  # type: ignore[misc]
             rate_limits.count(f"par:{client.client_id}:{address}", _PUBLIC_PER_MINUTE)
         if "request_uri" in self.form:
             raise InvalidRequestError(description="A pushed request may not have request_uri.")
-        # Names with _ are the platform's own.
+        # Parameters with _ are the platform's own.
         given = {n: value for n, value in self.form.items() if n not in _CREDENTIALS and not n.startswith("_")}
         if any("\x00" in text for pair in given.items() for text in pair):
             raise InvalidRequestError(description="A pushed request may not have NUL.")  # PostgreSQL's JSON has none
@@ -76,11 +76,11 @@ class PushedRequestEndpoint(FormEndpoint, OAuthLibMixin):  # type: ignore[misc]
         """Check the parameters as the authorization endpoint does. Raises OAuthToolkitError."""
         query = QueryDict(mutable=True)
         query.update(parameters)
-        asked = HttpRequest()
-        asked.method, asked.path, asked.META = "GET", request.path, request.META
-        asked.protocol_parameters = query  # type: ignore[attr-defined]
+        http_request = HttpRequest()
+        http_request.method, http_request.path, http_request.META = "GET", request.path, request.META
+        http_request.protocol_parameters = query  # type: ignore[attr-defined]
         view = authorize.AuthorizationEndpoint()
-        view.setup(asked)
-        authorization = authorize.AuthorizationRequest(view, asked, query, is_pushed=True)
+        view.setup(http_request)
+        authorization = authorize.AuthorizationRequest(view, http_request, query, is_pushed=True)
         for step in _STEPS:
             step(authorization)

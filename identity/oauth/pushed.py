@@ -1,7 +1,7 @@
-"""Pushed authorization requests between the client's push and the answer (RFC 9126, 2.2 and 4).
+"""Stores pushed authorization requests until their response (RFC 9126, 2.2 and 4).
 
-A request_uri is used once: it opens the request for one browser. The login and consent pages need more than one visit
-of the authorization endpoint, so the browser then has a handle of its own, which ends with the answer.
+A request_uri is used once: it opens the request for one browser. The login and consent pages need several requests of
+the authorization endpoint, so the browser then uses a handle, which is valid until the response.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ REQUEST_URI_PREFIX = "urn:ietf:params:oauth:request_uri:"
 #: Query parameter with the handle.
 HANDLE = "_pushed"
 LIFETIME_SECONDS = 60
-# For the pages of a login; as long as the proof that it led there.
+# Time for the login and consent pages; as long as the proof of identity.oauth.fresh_login.
 _OPEN_SECONDS = 3600
 
 
@@ -42,23 +42,23 @@ def pushed_request_save(application: TrustedApplication, parameters: dict[str, s
 
 
 def pushed_request_open(client_id: str, request_uri: str) -> OpenRequest | None:
-    """Use the request_uri. None if it is unknown, expired, used, or another client's, for which it stays unused."""
+    """Use the request_uri. None if it is unknown, expired, used, or (then it stays unused) another client's."""
     handle = secrets.token_urlsafe(32)
     unused = _live(client_id).filter(digest=stored_code(request_uri.removeprefix(REQUEST_URI_PREFIX)), is_open=False)
-    # One statement: of two browsers with the same request_uri, one opens it.
+    # One statement, so that only one of two browsers with the same request_uri opens it.
     if not unused.update(digest=stored_code(handle), is_open=True, expires=_after(_OPEN_SECONDS)):
         return None
     return pushed_request_load(client_id, handle)
 
 
 def pushed_request_load(client_id: str, handle: str) -> OpenRequest | None:
-    """The request that the handle stands for."""
+    """The opened request with this handle."""
     found = _live(client_id).filter(digest=stored_code(handle), is_open=True).first()
     return OpenRequest(found.parameters, handle) if found else None
 
 
 def pushed_request_end(handle: str) -> None:
-    """Delete the request, if it was a pushed one: it has been answered."""
+    """Delete the request, if it was a pushed one, after the response."""
     if handle:
         PushedRequest.objects.filter(digest=stored_code(handle), is_open=True).delete()
 

@@ -16,14 +16,14 @@ class AuthorizationRefused(OAuthToolkitError):  # type: ignore[misc]
 
 
 class UnknownClient(FatalClientError):  # type: ignore[misc]
-    """An error that is shown as a page: where it could be returned to is unknown."""
+    """An error that is shown as a page, because the redirect URI is unknown."""
 
     def __init__(self, description: str) -> None:
         super().__init__(errors.InvalidRequestFatalError(description=description))
 
 
 class UnknownRequestUri(FatalClientError):  # type: ignore[misc]
-    """A request_uri that opens no request: a page, since the redirect URI was in it (RFC 9126, 4; RFC 9101, 7)."""
+    """An invalid request_uri; shown as a page, because the redirect URI was in it (RFC 9126, 4; RFC 9101, 7)."""
 
     def __init__(self) -> None:
         text = Message(

@@ -1,7 +1,7 @@
 """Dynamic client registration (RFC 7591), if the administrator's policy allows it.
 
 The toolkit's view stores the toolkit's application, with one grant type and without a policy. Here an application gets
-the code flow with PKCE and no more: no service, no reference tokens, and no URL that this instance would fetch.
+only the code flow with PKCE: no service, no reference tokens, and no URL that this instance would fetch.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from identity.oauth.endpoints import error_response, slow_down
 from identity.oauth.responses import no_store
 from identity.scopes import PROTOCOL_SCOPES
 
-#: What such an application may register.
+#: Grant types that may be registered.
 GRANT_TYPES = ("authorization_code", "refresh_token")
 _CLIENT_TYPES = {"none": "Public", "client_secret_basic": "Confidential", "client_secret_post": "Confidential"}
 _PER_MINUTE = 10
@@ -72,7 +72,7 @@ class ClientMetadata:
 
 
 def policy_read() -> RegistrationPolicy:
-    """The administrator's policy; without a row nothing is allowed."""
+    """The administrator's policy; without a row, one that allows nothing."""
     return RegistrationPolicy.objects.filter(pk=1).first() or RegistrationPolicy()
 
 
@@ -106,7 +106,7 @@ def metadata_check(given: dict[str, Any], policy: RegistrationPolicy) -> ClientM
         raise _invalid("response_types must be code.")
     uris = _redirect_uris(given)
     name = given.get("client_name", urlsplit(uris[0]).hostname or "Application")
-    # Not printable are also surrogates, and characters that change the direction of the text.
+    # isprintable also refuses surrogates and characters that change the text direction.
     if not isinstance(name, str) or not 0 < len(name.strip()) <= _NAME_LENGTH or not name.isprintable():
         raise _invalid(f"client_name must be a printable text of at most {_NAME_LENGTH} characters.")
     return ClientMetadata(name.strip(), uris, authentication, _scopes(given, policy))
@@ -131,7 +131,7 @@ def application_register(metadata: ClientMetadata, token: RegistrationToken, pol
 
 
 def application_store(metadata: ClientMetadata, policy: RegistrationPolicy, **values: Any) -> TrustedApplication:
-    """Store an application by which internal users sign in with the code flow, and nothing else."""
+    """Store an application that is limited to the code flow for internal users."""
     application = TrustedApplication.objects.create(
         name=metadata.name,
         client_type=_CLIENT_TYPES[metadata.authentication],
@@ -148,7 +148,7 @@ def application_store(metadata: ClientMetadata, policy: RegistrationPolicy, **va
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """A registered application and its secret, which is told once; "" for public ones."""
+    """A registered application and its secret, which is shown once; "" for public ones."""
 
     application: TrustedApplication
     secret: str
@@ -225,7 +225,7 @@ def _redirect_uris(given: dict[str, Any]) -> list[str]:
 
 
 def _may_be_registered(uri: str) -> bool:
-    """Stricter than for administrators: private schemes are domain names (RFC 8252, 7.1)."""
+    """Whether the redirect URI may be registered: private schemes must be domain names (RFC 8252, 7.1)."""
     parts = urlsplit(uri)
     return (parts.scheme in ("http", "https") and "@" not in parts.netloc) or "." in parts.scheme
 
@@ -237,11 +237,11 @@ def scopes_possible(policy: RegistrationPolicy) -> set[str]:
 
 def _scopes(given: dict[str, Any], policy: RegistrationPolicy) -> list[str]:
     """The wanted scopes, by default all that the policy allows."""
-    wanted = given.get("scope", policy.scopes)
+    requested = given.get("scope", policy.scopes)
     possible = scopes_possible(policy)
-    if not isinstance(wanted, str) or not set(wanted.split()) <= possible:
+    if not isinstance(requested, str) or not set(requested.split()) <= possible:
         raise _invalid(f"scope may have: {' '.join(sorted(possible))}.")
-    return list(dict.fromkeys(wanted.split())) or ["openid"]
+    return list(dict.fromkeys(requested.split())) or ["openid"]
 
 
 def _texts(given: dict[str, Any], name: str, default: list[str]) -> list[str]:

@@ -32,9 +32,9 @@ class UnreadableForm(Exception):
 def parameters_given(request: HttpRequest) -> QueryDict:
     """The parameters of the query or, for POST, of the body.
 
-    Empty ones count as omitted (RFC 6749, 3.1). Read once, into `request.protocol_parameters`, which a request by
-    reference (RFC 9126) would fill. Raises UnreadableForm for an invalid or too large form; Django alone would respond
-    with its own page.
+    Empty ones count as omitted (RFC 6749, 3.1). Cached in `request.protocol_parameters`, where a pushed request
+    (RFC 9126) replaces them. Raises UnreadableForm for an invalid or too large form; Django would respond with its own
+    page.
     """
     known: QueryDict | None = getattr(request, "protocol_parameters", None)
     if known is not None:
@@ -58,9 +58,10 @@ def parameters_given(request: HttpRequest) -> QueryDict:
 def repeated(parameters: QueryDict) -> list[str]:
     """The repeated parameters, which are not allowed (RFC 6749, 3.1 and 3.2).
 
-    `resource` may be repeated (RFC 8707, 2); it is ignored here.
+    `resource` (RFC 8707, 2) and `audience` (RFC 8693, 2.1) may be repeated; only a token exchange heeds them.
     """
-    return [name for name, values in parameters.lists() if len(values) > 1 and name != "resource"]
+    repeatable = {"resource", "audience"}
+    return [name for name, values in parameters.lists() if len(values) > 1 and name not in repeatable]
 
 
 def answer(request: HttpRequest, redirect_uri: str, parameters: Parameters, mode: str) -> HttpResponse:
@@ -69,7 +70,7 @@ def answer(request: HttpRequest, redirect_uri: str, parameters: Parameters, mode
     if mode == "form_post":
         # OAuth 2.0 Form Post Response Mode, 2; the page's script submits it, or a button without scripts.
         response = render(request, "identity/form_post.html", {"action": redirect_uri, "fields": parameters.items()})
-        response.form_action = redirect_uri  # type: ignore[attr-defined]  # for the page's security policy
+        response.form_leads_away = True  # type: ignore[attr-defined]  # for the page's security policy
     else:
         response = redirect_to(with_parameters(redirect_uri, parameters, fragment=mode == "fragment"))
     return no_store(response)

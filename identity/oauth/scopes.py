@@ -6,42 +6,59 @@ from oauthlib.oauth2.rfc6749.errors import InvalidScopeError
 
 from identity.models import TrustedApplication, User
 from identity.scopes import (
+    API_SCOPES,
+    DEFAULT_API_SCOPES,
     LEGACY_SCOPES,
     OIDC_SCOPES,
     PROTOCOL_SCOPES,
     PROVISIONING_SCOPE,
-    SERVICE_SCOPES,
     SERVICE_TOKEN_SCOPES,
 )
 
 
-def scopes_grant(application: TrustedApplication, requested: list[str], *, service: bool) -> list[str]:
+def scopes_allowed(application: TrustedApplication, *, service: bool) -> frozenset[str]:
+    """The scopes that tokens of the application may have."""
+    return frozenset((*_own(application, service), *PROTOCOL_SCOPES))
+
+
+def scopes_grant(
+    application: TrustedApplication, requested: list[str], *, service: bool, refreshable: bool = True
+) -> list[str]:
     """The granted scopes in the requested order; by default all that fit.
 
     Scopes of the application that do not fit the flow are omitted: those about a user for services, and offline_access
-    for public applications (OIDC Core, 11). Scopes of the protocol need no entry in Scope, but are granted only when
-    requested. Raises InvalidScopeError for scopes that the application does not have, or if none is left.
+    without refresh tokens (OIDC Core, 11). Scopes of the protocol need no entry in Scope, but are granted only when
+    requested. A request without a scope of the API gets the application's read and update, too: the owner's document
+    (4.2) lists only those of the protocol, and an access token gives access (1). A service sends DomainApi for it.
+    Raises InvalidScopeError for scopes that the application does not have, or if none is left.
     """
-    allowed = application.scopes or (list(SERVICE_SCOPES) if service else [])
     known = [scope for scope in dict.fromkeys(requested) if scope not in LEGACY_SCOPES]
-    beyond = [scope for scope in known if scope not in (*allowed, *PROTOCOL_SCOPES)]
+    allowed = scopes_allowed(application, service=service)
+    beyond = [scope for scope in known if scope not in allowed]
     if beyond:
         raise InvalidScopeError(description=f"The application may not have: {' '.join(_printable(beyond))}")
-    fitting = [scope for scope in (known or allowed) if fits(application, scope, service=service)]
+    own = _own(application, service)
+    if known and not set(known) & set(API_SCOPES) and (not service or set(requested) & set(LEGACY_SCOPES)):
+        known += [scope for scope in DEFAULT_API_SCOPES if scope in own]
+    fitting = [scope for scope in (known or own) if fits(application, scope, service=service, refreshable=refreshable)]
     if not fitting:
         raise InvalidScopeError(description="The application has no scope that fits this grant.")
     return fitting
 
 
-def fits(application: TrustedApplication, scope: str, *, service: bool) -> bool:
-    """Whether the scope applies to the flow."""
+def fits(application: TrustedApplication, scope: str, *, service: bool, refreshable: bool) -> bool:
+    """Whether the scope applies to the flow; `refreshable`: whether the flow has refresh tokens."""
     if scope in LEGACY_SCOPES:
         return False
     if service:
         return scope in SERVICE_TOKEN_SCOPES
     if scope == PROVISIONING_SCOPE:
         return False
-    return scope != "offline_access" or application.may_refresh
+    return scope != "offline_access" or (refreshable and not application.is_public)
+
+
+def _own(application: TrustedApplication, service: bool) -> list[str]:
+    return application.scopes or (list(DEFAULT_API_SCOPES) if service else [])
 
 
 def scopes_for_user(user: User, scopes: list[str]) -> list[str]:
@@ -52,5 +69,5 @@ def scopes_for_user(user: User, scopes: list[str]) -> list[str]:
 
 
 def _printable(scopes: list[str]) -> list[str]:
-    """Characters of error_description: %x20-21 / %x23-5B / %x5D-7E (RFC 6749, 5.2)."""
+    """The scopes as text with the characters of error_description: %x20-21 / %x23-5B / %x5D-7E (RFC 6749, 5.2)."""
     return ["".join(c for c in scope[:40] if 0x20 <= ord(c) <= 0x7E and c not in '"\\') for scope in scopes[:5]]

@@ -1,4 +1,4 @@
-"""The toolkit's server and backend with what this provider adds: which grants there are, and for whom which tokens.
+"""The toolkit's server and backend with this provider's grants, and its tokens by type of user.
 
 Implicit and password grants are not supported (RFC 9700, 2.1.2 and 2.4). A further grant is a handler of
 oauthlib in OAUTH2_GRANT_TYPES_SUPPORTED and `Server`.
@@ -37,14 +37,14 @@ _IN_BODY = {
 
 
 class Core(OAuthLibCore):  # type: ignore[misc]
-    """Passes oauthlib the parameters that it may see, without empty ones (RFC 6749, 3.1)."""
+    """Passes oauthlib only the protocol's parameters, without empty ones (RFC 6749, 3.1)."""
 
     def _get_escaped_full_path(self, request: HttpRequest) -> str:
         query = {}
         if request.method == "GET":
             query = {name: value for name, value in parameters_given(request).items() if name in _IN_QUERY}
         if "response_type" in query:
-            # The order of its values does not matter (OAuth 2.0 Multiple Response Types, 3); oauthlib knows one.
+            # The order of its values does not matter (OAuth 2.0 Multiple Response Types, 3); oauthlib expects one.
             query["response_type"] = " ".join(sorted(str(query["response_type"]).split()))
         return f"{request.path}?{urlencode(query)}" if query else request.path
 
@@ -69,7 +69,8 @@ class Tokens(BearerToken):  # type: ignore[misc]
         if issue.is_external(request.user):
             expires_in = oauth2_settings.ID_TOKEN_EXPIRE_SECONDS
             return OAuth2Token({"token_type": "Bearer", "expires_in": expires_in, "scope": " ".join(request.scopes)})
-        wanted = refresh_token and issue.may_refresh(request.client, issue.refresh_scopes(request))
+        confidential = not request.client.is_public
+        wanted = refresh_token and confidential and "offline_access" in issue.refresh_scopes(request)
         token = super().create_token(request, refresh_token=wanted, **kwargs)
         if getattr(request, "dpop_jkt", ""):
             token["token_type"] = "DPoP"  # noqa: S105
@@ -89,7 +90,7 @@ class Server(openid.Server):  # type: ignore[misc]
     ) -> None:
         super().__init__(request_validator, token_expires_in, token_generator, refresh_token_generator, **kwargs)
         self._default_token_type = Tokens(request_validator, token_generator, token_expires_in, refresh_token_generator)
-        # One handler with and without openid: it adds an id token only where openid was granted.
+        # One handler with and without openid: it adds an id token only if openid was granted.
         code = self.openid_connect_auth
         own = {
             "authorization_code": code,

@@ -32,17 +32,17 @@ class TokenEndpoint(FormEndpoint, TokenView):  # type: ignore[misc]
         supported = oauth2_settings.OAUTH2_GRANT_TYPES_SUPPORTED
         if grant_type not in supported:
             raise UnsupportedGrantTypeError(description=f"grant_type must be {' or '.join(supported)}.")
-        # The toolkit would look a device code up as it was sent; here it is stored as a digest.
+        # Not the toolkit's device flow, which looks up the plain device code; here its digest is stored.
         return self.authorization_flow_token_response(request)
 
     def authorization_flow_token_response(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """As the toolkit's, which reads the saved token once more, for a signal that nobody receives."""
+        """As the toolkit's, without a query for the saved token, which only a signal without receivers needs."""
         _url, headers, body, status = self.create_token_response(request)
         return HttpResponse(body, status=status, headers=headers)
 
 
 class _OneTokenEndpoint(FormEndpoint):
-    """POST token; counts the unknown ones that a client sends."""
+    """Base of endpoints with the parameter `token`; counts a client's unknown tokens as guesses."""
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         response: HttpResponse = super().post(request)  # type: ignore[misc]
@@ -67,13 +67,13 @@ class RevocationEndpoint(_OneTokenEndpoint, RevokeTokenView):  # type: ignore[mi
 class IntrospectionEndpoint(_OneTokenEndpoint, IntrospectTokenView):  # type: ignore[misc]
     """The token's state, for the confidential client that it was issued to (RFC 7662, 2.2 and 4).
 
-    Only for that client: the API, for which access tokens are meant, checks them by itself.
+    Only for that client: the API checks access tokens itself.
     """
 
     client: TrustedApplication
 
     def authenticate_client(self, request: HttpRequest) -> bool:
-        """No access token authenticates a client here."""
+        """Authenticate by client credentials only, not by an access token."""
         self.client = super().authenticate_client(request)
         if self.client.is_public or not self.client.is_enabled:
             raise InvalidClientError()
@@ -86,7 +86,7 @@ class IntrospectionEndpoint(_OneTokenEndpoint, IntrospectTokenView):  # type: ig
 
 
 def _introspect(raw: str, client: TrustedApplication) -> dict[str, Any]:
-    """Active for a valid token of an enabled application and user."""
+    """The introspection response; active for a valid token of an enabled application and user."""
     try:
         found = identify(raw)
     except errors.PlatformError:
@@ -102,7 +102,7 @@ def _introspect(raw: str, client: TrustedApplication) -> dict[str, Any]:
         "username": found.caller.login,
         "sub": found.application_uri if found.is_service else found.caller.login,
         "token_type": "DPoP" if found.jkt else "Bearer",
-        **_confirmation(found.jkt),
+        **({"cnf": {"jkt": found.jkt}} if found.jkt else {}),  # RFC 9449, 6.2
         "exp": int(found.expires),
         **act_claim(found.actors),
         **({"iat": int(row.created.timestamp()), "sid": row.sid, **claims_of(row.authenticated_by)} if row else {}),
@@ -122,10 +122,4 @@ def _introspect_refresh(raw: str, client: TrustedApplication) -> dict[str, Any]:
         "username": row.user.login,
         "sub": row.user.login,
         "exp": int(row.expires.timestamp()),
-        **_confirmation(row.dpop_jkt),
     }
-
-
-def _confirmation(jkt: str | None) -> dict[str, Any]:
-    """RFC 9449, 6.2."""
-    return {"cnf": {"jkt": jkt}} if jkt else {}

@@ -1,4 +1,4 @@
-"""A token request of a service, made for an administrator who looks whether its credentials work."""
+"""A trial token request with client credentials, for administrators who test an application."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class TrialAnswer:
 
 
 def service_token_try(request: HttpRequest, *, client_id: str, secret: str) -> TrialAnswer:
-    """What the token endpoint answers to client_credentials, from the address of `request`: its limits apply.
+    """The response of the token endpoint to client_credentials; the rate limits of the request's address apply.
 
-    The endpoint is called without a connection: the instance may not reach itself by its public address.
+    Calls the view, not the URL: the instance may not reach its own public address.
     """
     form = {"grant_type": "client_credentials", "client_id": client_id, "client_secret": secret}
     body = urlencode(form).encode()

@@ -1,4 +1,4 @@
-"""URLs of the OpenID provider, under /id/, by the names with which the toolkit's views find each other."""
+"""URLs of the OpenID provider, under /id/, with the names that the toolkit's views reverse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The userinfo endpoint (OIDC Core, 5.3): the toolkit's view, which accepts what the API accepts."""
+"""The userinfo endpoint (OIDC Core, 5.3): the toolkit's view, with the API's check of access tokens."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from oauth2_provider.views import UserInfoView
 
 from foundation import errors
-from identity.oauth.endpoints import error_response, form_problem, slow_down
+from identity.oauth.endpoints import english, error_response, form_problem, slow_down
 from identity.oauth.responses import FORM, UnreadableForm, no_store, parameters_given
 
 _HEADERS = {"HTTP_AUTHORIZATION", "HTTP_X_API_KEY", "HTTP_API_KEY"}
@@ -39,6 +39,6 @@ class UserinfoEndpoint(UserInfoView):  # type: ignore[misc]
         except errors.PlatformError as refused:
             # RFC 6750, 3.1
             error = "insufficient_scope" if refused.status == 403 else "invalid_token"
-            response = error_response(refused.status, error, refused.message, refused.headers())
+            response = error_response(refused.status, error, english(refused), refused.headers())
             response.headers.setdefault("WWW-Authenticate", f'Bearer error="{error}"')
             return response

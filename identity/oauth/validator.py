@@ -1,11 +1,8 @@
 """The toolkit's request validator: each override calls a function of the module that owns the subject.
 
-Earlier steps leave their results under the names of oauthlib and the toolkit: client, client_id, user, scopes, nonce,
-refresh_token_instance, access_token (the new row; at userinfo the TokenIdentity); and, in the same manner,
+Earlier steps store their results in the request under the names of oauthlib and the toolkit: client, client_id, user,
+scopes, nonce, refresh_token_instance, access_token (the new row; at userinfo the TokenIdentity); and in
 `grant_instance`, the row of the code.
-
-Further client authentication belongs in `authenticate_client`, tokens bound to a key in `validate_bearer_token` and
-`issue.access_token_create`.
 """
 
 from __future__ import annotations
@@ -47,7 +44,7 @@ class Validator(OAuth2Validator):  # type: ignore[misc]
     def validate_grant_type(
         self, client_id: str, grant_type: str, client: TrustedApplication, request: Request, *args: Any, **kwargs: Any
     ) -> bool:
-        # Once the client is known: else anybody could use its requests up.
+        # After client authentication: otherwise anonymous requests could use up the client's limit.
         rate_limits.check_token_request(client.client_id)
         clients.check_grant(client, grant_type)
         request.dpop_jkt = binding.request_key(request, client)
@@ -63,6 +60,8 @@ class Validator(OAuth2Validator):  # type: ignore[misc]
     def validate_scopes(
         self, client_id: str, scopes_: list[str], client: TrustedApplication, request: Request, *a: Any, **kw: Any
     ) -> bool:
+        if request.grant_type == clients.DEVICE_CODE:
+            return True  # those that the person has allowed (device_load)
         service = request.grant_type == "client_credentials"
         request.scopes = scopes.scopes_grant(client, (request.scope or "").split(), service=service)
         return True
@@ -73,7 +72,7 @@ class Validator(OAuth2Validator):  # type: ignore[misc]
     # --- authorization codes ------------------------------------------------------------------------------------------
 
     def is_pkce_required(self, client_id: str, request: Request) -> bool:
-        """For public clients, those that registered themselves, and those held to pushed requests; others may use it.
+        """Whether the client is public, registered itself, or must push requests; for others PKCE is optional.
 
         RFC 9700, 2.1.1; FAPI 2.0 Security Profile, 5.3.2.2.
         """
@@ -157,7 +156,7 @@ class Validator(OAuth2Validator):  # type: ignore[misc]
         return True
 
     def get_userinfo_claims(self, request: Request) -> claims.Claims:
-        """The claims of the scopes, and how the user signed in."""
+        """The claims of the scopes, and those of the sign-in."""
         return {**super().get_userinfo_claims(request), **claims_of(request.access_token.authenticated_by)}
 
     def get_additional_claims(self, request: Request) -> claims.Claims:
@@ -169,7 +168,7 @@ class Validator(OAuth2Validator):  # type: ignore[misc]
     def get_id_token_dictionary(
         self, token: dict[str, Any], token_handler: object, request: Request
     ) -> tuple[claims.Claims, datetime.datetime]:
-        """The toolkit's claims, with the sign-in's own time and session."""
+        """The toolkit's claims, with time and session of the sign-in."""
         content, expires = super().get_id_token_dictionary(token, token_handler, request)
         source = issue.source_of(request)
         assert source is not None
@@ -178,6 +177,6 @@ class Validator(OAuth2Validator):  # type: ignore[misc]
     def finalize_id_token(
         self, id_token: claims.Claims, token: dict[str, Any], token_handler: object, request: Request
     ) -> str:
-        """Signed by the node's present key, and not stored: verified by the signature alone."""
+        """Sign the id token with the node's active key. It is not stored: its signature is enough to verify it."""
         content, _expires = self.get_id_token_dictionary(token, token_handler, request)
         return jwt.sign({**id_token, **content}, type_=jwt.ID_TOKEN_TYPE)

@@ -36,7 +36,7 @@ class Setting:
     type      str, bool, int, list (of texts) or dict
     example   shown to authors
     label     of the input
-    choices   the values, as far as the author may see them; None: any
+    choices   the values that the author may see; None: any
     """
 
     name: str
@@ -48,11 +48,20 @@ class Setting:
     choices: Callable[[CallContext], Iterable[str]] | None = None
 
 
+class SettingRefused(ValueError):
+    """A problem of JobConfigurations: a Message, and the name of the setting, "" if it is not that of one."""
+
+    def __init__(self, setting: str, message: str, *, is_missing: bool = False) -> None:
+        super().__init__(message)
+        self.setting = setting
+        self.is_missing = is_missing
+
+
 class JobType:
     """Base of every job type.
 
     number               of the member in $metadata; public, never reused
-    description          for people
+    description          shown to authors
     settings             the members of JobConfigurations
     administrators_only  the job's author must be an administrator
     """
@@ -63,15 +72,15 @@ class JobType:
     settings: ClassVar[tuple[Setting, ...]] = ()
     administrators_only: ClassVar[bool] = False
 
-    def check(self, values: Values, context: CallContext) -> Iterator[str]:
-        """Problems of the settings, as Messages; `context` is that of the user who saves the job."""
+    def check(self, values: Values, context: CallContext) -> Iterator[SettingRefused]:
+        """Problems of the settings; `context` is that of the user who saves the job."""
         return iter(())
 
     def run(self, run: Run, values: Values) -> str:
         """Do the work; returns a sentence in English about it. Raises PlatformError, or TimeLimit when it stops early.
 
-        A worker may die at any moment, and another goes on with `run.progress`. So each commit records what is done in
-        the same database transaction (`run.dataset`, `run.record`).
+        A worker may die at any moment, and another continues from `run.progress`. So each commit records the progress
+        in the same database transaction (`run.dataset`, `run.record`).
         """
         raise NotImplementedError
 
@@ -85,27 +94,29 @@ job_types: EnumCatalogue[JobType] = EnumCatalogue("job type", JOB_TYPE)
 
 
 def read_settings(job_type: JobType, text: str | None) -> dict[str, Any]:
-    """The values of JobConfigurations, defaults included. Raises ValueError with a Message."""
+    """The values of JobConfigurations, defaults included. Raises SettingRefused."""
     try:
         given = orjson.loads(text) if text and text.strip() else {}
     except orjson.JSONDecodeError as exc:
-        raise ValueError(Message("it is no JSON: {0}", str(exc))) from exc
+        raise SettingRefused("", Message("it is no JSON: {0}", str(exc))) from exc
     if not isinstance(given, dict):
-        raise ValueError(Message("it must be a JSON object, for example {0}", job_type.example() or "{}"))
+        raise SettingRefused("", Message("it must be a JSON object, for example {0}", job_type.example() or "{}"))
     known = {setting.name: setting for setting in job_type.settings}
     for name in given:
         if name not in known:
-            raise ValueError(Message("{0} has no setting {1}.{2}", job_type.name, quoted(name), near(name, known)))
+            unknown = Message("{0} has no setting {1}.{2}", job_type.name, quoted(name), near(name, known))
+            raise SettingRefused("", unknown)
     result: dict[str, Any] = {}
     for name, setting in known.items():
         value = given.get(name)
         if value is None:
             if setting.required:
-                raise ValueError(Message("{0} needs {1}, for example {2}", job_type.name, name, job_type.example()))
+                missing = Message("{0} needs {1}, for example {2}", job_type.name, name, job_type.example())
+                raise SettingRefused(name, missing, is_missing=True)
             value = setting.default
         elif type(value) is not setting.type or (
             isinstance(value, list) and not all(isinstance(each, str) for each in value)
         ):
-            raise ValueError(Message("{0} must be like {1}", name, setting.example))
+            raise SettingRefused(name, Message("{0} must be like {1}", name, setting.example))
         result[name] = value
     return result

@@ -20,15 +20,15 @@ from foundation.messages import TranslatableMessage as Message
 from foundation.messages import quoted
 from identity.context import CallContext
 from jobs.run import Run
-from jobs.types.base import JobType, Setting, Values, job_types
+from jobs.types.base import JobType, Setting, SettingRefused, Values, job_types
 
-#: Keys that are read at once.
+#: Keys per query.
 PAGE = 200
 
 
 @job_types.register
 class DocumentChangeState(JobType):
-    """Each document has its own commit, so that rules refuse single documents; a run goes on behind the last one.
+    """Commits each document by itself, so that rules refuse single documents; a run continues after the last one.
 
     progress: {"after": guid of the last document, "changed": number, "refused": number}
     """
@@ -42,26 +42,28 @@ class DocumentChangeState(JobType):
         Setting("State", str, "Closed", _("New state"), choices=lambda context: FORWARD),
     )
 
-    def check(self, values: Values, context: CallContext) -> Iterator[str]:
+    def check(self, values: Values, context: CallContext) -> Iterator[SettingRefused]:
         """The repository has documents, the filter can be read there, and the state exists."""
         try:
             state = DOCUMENT_STATE.member(values["State"])
         except ValueError:
             state = ""
         if state not in FORWARD:
-            yield Message("{0} is not one of {1}", quoted(values["State"]), ", ".join(FORWARD))
+            yield SettingRefused("State", Message("{0} is not one of {1}", quoted(values["State"]), ", ".join(FORWARD)))
         name = values["Repository"]
         documents = _documents()
         if name not in documents:
-            yield Message("there are no documents in {0}.{1}", quoted(name), near(name, documents))
+            yield SettingRefused(
+                "Repository", Message("there are no documents in {0}.{1}", quoted(name), near(name, documents))
+            )
             return
         try:
             select_ids(repositories[name], ctx=context, filter=_filter(values, ""), limit=1)
         except errors.PlatformError as exc:
-            yield Message("the filter does not fit: {0}", exc.message)
+            yield SettingRefused("Filter", Message("the filter does not fit: {0}", exc.message))
 
     def run(self, run: Run, values: Values) -> str:
-        """Raises Refused if every document was refused."""
+        """Change the documents. Raises Refused if every document was refused."""
         repository, state = repositories[values["Repository"]], DOCUMENT_STATE.member(values["State"])
         done = run.progress
         done.setdefault("after", "")
@@ -85,7 +87,7 @@ def _documents() -> list[str]:
 
 
 def _filter(values: Values, after: str) -> str:
-    parse_filter(values["Filter"])  # complete by itself, so that it cannot end the parenthesis
+    parse_filter(values["Filter"])  # a complete expression, which cannot close the parenthesis
     conditions = [f"({values['Filter']})", "Void eq false", f"State ne '{values['State']}'"]
     return " and ".join([*conditions, f"Id gt {after}"] if after else conditions)
 
@@ -95,7 +97,7 @@ def _next_ids(repository: Repository[Any], values: Values, context: CallContext,
 
 
 def _change(run: Run, repository: Repository[Any], id: str, state: str, retry: RetryState) -> None:
-    """One document, with the progress behind it in the same commit."""
+    """Change one document, and record the progress in the same commit."""
     before, console = dict(run.progress), run.row.console
     try:
         with retry.locking():

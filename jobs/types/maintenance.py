@@ -14,7 +14,7 @@ from foundation.messages import quoted
 from foundation.pruning import pruners
 from identity.context import CallContext
 from jobs.run import Run
-from jobs.types.base import JobType, Setting, Values, job_types
+from jobs.types.base import JobType, Setting, SettingRefused, Values, job_types
 
 
 @job_types.register
@@ -32,16 +32,17 @@ class Prune(JobType):
     )  # fmt: skip
     administrators_only = True
 
-    def check(self, values: Values, context: CallContext) -> Iterator[str]:
+    def check(self, values: Values, context: CallContext) -> Iterator[SettingRefused]:
         """The names are those of `manage.py prune --only`."""
         for name in values["Only"]:
             if name not in pruners:
-                yield Message(
+                told = Message(
                     "there is nothing to prune with the name {0}.{1}", quoted(name), near(str(name), pruners.names())
                 )
+                yield SettingRefused("Only", told)
 
     def run(self, run: Run, values: Values) -> str:
-        """One after the other; a failing one does not keep the others. Raises Refused with the failures."""
+        """Run all pruners, also after failures. Raises Refused with the failures."""
         removed = run.progress.setdefault("removed", {})
         failed: list[str] = []
         for name in values["Only"] or list(pruners.names()):
@@ -61,7 +62,7 @@ class Prune(JobType):
 
 @job_types.register
 class RefreshStatistics(JobType):
-    """ANALYZE: the database's statistics, by which it chooses how to answer queries."""
+    """ANALYZE: refreshes the database's statistics, which its query planner uses."""
 
     name = "RefreshStatistics"
     number = 103
@@ -69,11 +70,11 @@ class RefreshStatistics(JobType):
     administrators_only = True
 
     def run(self, run: Run, values: Values) -> str:
-        """Table by table; progress: {"after": table}."""
+        """Analyze table by table; progress: {"after": table}."""
         tables = sorted(connection.introspection.table_names())
         with connection.cursor() as cursor:
             if connection.vendor == "sqlite":
-                # Rows that are looked at in each index: the whole of a large table would lock the database for long.
+                # Maximum rows per index: analyzing a whole large table would lock the database for long.
                 cursor.execute("PRAGMA analysis_limit = 1000")
             for table in tables:
                 if table <= run.progress.get("after", ""):

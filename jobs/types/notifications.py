@@ -14,10 +14,10 @@ from foundation.fields import utc_now
 from foundation.messages import TranslatableMessage as Message
 from identity.context import CallContext
 from jobs.run import Run
-from jobs.types.base import JobType, Setting, Values, job_types
+from jobs.types.base import JobType, Setting, SettingRefused, Values, job_types
 
 _NOTIFICATIONS = "Systems.Core.Notifications"
-#: Notifications of one commit.
+#: Notifications per commit.
 BATCH = 100
 
 
@@ -33,15 +33,15 @@ class DeleteOldNotifications(JobType):
         Setting("OnlyRead", bool, True, _("Only those that were read"), required=False, default=False),
     )
 
-    def check(self, values: Values, context: CallContext) -> Iterator[str]:
+    def check(self, values: Values, context: CallContext) -> Iterator[SettingRefused]:
         """A number of days, and the right to delete notifications."""
         if not 1 <= values["Days"] <= 36500:
-            yield Message("{0} must be like {1}", "Days", 90)
+            yield SettingRefused("Days", Message("{0} must be like {1}", "Days", 90))
         if not access.allowed(context, repositories[_NOTIFICATIONS], "delete"):
-            yield Message("you may not delete {0}", _NOTIFICATIONS)
+            yield SettingRefused("", Message("you may not delete {0}", _NOTIFICATIONS))
 
     def run(self, run: Run, values: Values) -> str:
-        """In batches; those that the author may not delete raise Forbidden."""
+        """Delete in batches. Raises Forbidden for notifications that the author may not delete."""
         repository = repositories[_NOTIFICATIONS]
         oldest = (utc_now() - timedelta(days=values["Days"])).strftime("%Y-%m-%dT%H:%M:%SZ")
         condition = f"CreationTimeUtc lt {oldest}" + (" and IsRead eq true" if values["OnlyRead"] else "")

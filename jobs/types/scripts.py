@@ -17,7 +17,7 @@ from foundation.messages import quoted
 from identity.context import CallContext
 from identity.licences import ADVANCED_BPM, require_feature
 from jobs.run import Run
-from jobs.types.base import JobType, Setting, Values, job_types
+from jobs.types.base import JobType, Setting, SettingRefused, Values, job_types
 from scripts import managed
 from scripts.services import FailedRun
 
@@ -26,10 +26,10 @@ _SCRIPTS = "Systems.Core.Scripts"
 
 @job_types.register
 class RunScript(JobType):
-    """What the script leaves pending is committed when it succeeds, with the note that the work is done.
+    """Commits the script's pending changes when it succeeds, together with the progress.
 
-    A script that died before its first commit has changed nothing and is run again. One that died after a commit of its
-    own is not: nobody knows where it was. progress: {"commits": number, "result": text}
+    A script whose worker died before its first commit has changed nothing and is run again; after a commit it is not,
+    because its position is unknown. progress: {"commits": number, "result": text}
     """
 
     name = "RunScript"
@@ -40,13 +40,13 @@ class RunScript(JobType):
         Setting("Arguments", dict, {"percent": 5}, _("Arguments, as a JSON object"), required=False, default={}),
     )
 
-    def check(self, values: Values, context: CallContext) -> Iterator[str]:
+    def check(self, values: Values, context: CallContext) -> Iterator[SettingRefused]:
         """The script exists."""
         if Dataset(context).find_one(_SCRIPTS, code=values["Script"]) is None:
-            yield Message("there is no script with the code {0}", quoted(values["Script"]))
+            yield SettingRefused("Script", Message("there is no script with the code {0}", quoted(values["Script"])))
 
     def run(self, run: Run, values: Values) -> str:
-        """Raises Refused: the script is missing, inactive, refused or failed; JOB_INTERRUPTED."""
+        """Run the script. Raises Refused: the script is missing, inactive, refused or failed; JOB_INTERRUPTED."""
         if "result" in run.progress:
             return str(run.progress["result"])
         if run.progress.get("commits"):
@@ -71,7 +71,7 @@ class RunScript(JobType):
 
 
 def _codes(context: CallContext) -> list[str]:
-    """Of the scripts that the author may read."""
+    """Codes of the scripts that the author may read."""
     repository = repositories[_SCRIPTS]
     if not access.allowed(context, repository, "read"):
         return []

@@ -1,4 +1,4 @@
-"""Registers and removes trusted applications for an administrator, through the write engine, wholly or not at all."""
+"""Registers and removes trusted applications for an administrator through the write engine, all or nothing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TOKEN_POLICIES = {
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """A registered application, with what is shown once: "" where the link has not asked for it."""
+    """A registered application with the secrets that are shown once; "" if the link did not request them."""
 
     id: str
     secret: str = ""
@@ -39,10 +39,10 @@ class Installed:
 
 
 def attributes_of(link: dict[str, Any]) -> dict[str, Any]:
-    """The attributes of the application that a valid link describes; the system user and the secret come on top.
+    """The attributes of the application in a valid link, without system user and secret.
 
-    A service that also signs people in must have a logout URL (spec 01, 1.4): the address to return to is that, too. A
-    service's reference token needs a policy that allows it: the narrowest, if the link has none.
+    A service that also signs people in must have a logout URL (spec 01, 1.4): the redirect URI. A service's reference
+    token needs a policy that allows it: the narrowest, if the link has none.
     """
     service, signs_in = link["serviceAccess"], link["impersonate"] != "none"
     policy = _TOKEN_POLICIES[link["referenceTokens"]]
@@ -63,9 +63,9 @@ def attributes_of(link: dict[str, Any]) -> dict[str, Any]:
 
 
 def application_install(context: CallContext, link: dict[str, Any], *, system_user: str | None) -> Installed:
-    """Register the application. `system_user` is the guid of a service's user; None makes one without rights.
+    """Register the application. system_user: guid of the service's user; None creates one without rights.
 
-    Raises PlatformError where the write engine refuses, for example a taken ApplicationUri.
+    Raises PlatformError if the write engine refuses, for example a taken ApplicationUri.
     """
     attributes = attributes_of(link)
     secret = ""
@@ -102,7 +102,7 @@ def application_uninstall(context: CallContext, application: TrustedApplication)
 
 
 def extensions_of(application: TrustedApplication) -> QuerySet[Extension]:
-    """The extensions that the application has registered, or an administrator for it."""
+    """The extensions registered by the application, or by an administrator for it."""
     return Extension.objects.filter(extension_uri=application.application_uri).order_by("name")
 
 
@@ -116,5 +116,5 @@ def _service_token(application_id: str, *, by: Actor) -> str:
 
 
 def system_users() -> list[User]:
-    """The active system users, of which a new service may have one."""
+    """The active system users, to choose one for a new service."""
     return list(User.objects.filter(user_type="SystemUserNoLogin", active=True).order_by("login"))

@@ -10,12 +10,12 @@ from django.core.exceptions import ValidationError
 from django.http import QueryDict
 from django.utils.translation import gettext as _
 
-from identity.applications import OWN_PAGES, url_problem
+from identity.applications import PAGE_APPLICATIONS, url_problem
 from identity.scopes import KNOWN_SCOPES, SERVICE_TOKEN_SCOPES
 
 
 class NameField(forms.ChoiceField):
-    """One of some names, in any case; without the parameter the default."""
+    """A choice among names, in any case; the default without the parameter."""
 
     def __init__(self, names: Sequence[str], default: str) -> None:
         super().__init__(choices=[(name, name) for name in names], required=False)
@@ -42,12 +42,12 @@ class UriField(forms.CharField):
         super().validate(value)
         if not value.isprintable() or any(character.isspace() for character in value):
             raise ValidationError(_("It must not contain spaces or control characters."))
-        if value in OWN_PAGES:
+        if value in PAGE_APPLICATIONS:
             raise ValidationError(_("This is an application of the platform itself."))
 
 
 class LinkForm(forms.Form):
-    """The parameters of a link. A repeated parameter is a problem; unknown ones are ignored, and named."""
+    """The parameters of a link. Repeated parameters are problems; unknown ones are ignored and reported."""
 
     applicationUri = UriField()
 
@@ -63,12 +63,12 @@ class LinkForm(forms.Form):
         return given
 
     def problems(self) -> list[tuple[str, str]]:
-        """(parameter, what is wrong with it), in order."""
+        """(parameter, problem), in order."""
         return [(name, str(text)) for name, texts in self.errors.items() for text in texts]
 
 
 class InstallForm(LinkForm):
-    """What is to be registered."""
+    """The parameters of /manage/apps/install."""
 
     applicationName = forms.CharField(max_length=254, required=False)
     clientType = NameField(("Confidential", "Public", "None"), "None")
@@ -80,7 +80,7 @@ class InstallForm(LinkForm):
     scope = forms.CharField(max_length=1000, required=False)
 
     def clean_redirectUri(self) -> str:
-        """One address: the stored list is separated by commas."""
+        """A single URI: refuses a comma, which separates URIs in the stored list."""
         uri: str = self.cleaned_data["redirectUri"]
         if uri and "," in uri:
             raise ValidationError(_("It must be one address, without a comma."))

@@ -1,4 +1,4 @@
-"""The pages of the links: what will happen, a confirmation, and the result. Nothing happens unconfirmed."""
+"""The pages of the links: show the effect, ask for confirmation, then show the result."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _METHODS = ["GET", "HEAD", "POST"]
 
 
 class SystemUserForm(forms.Form):
-    """Whose rights a service has."""
+    """The choice of the system user, whose rights the service has."""
 
     system_user = forms.ChoiceField(
         label=gettext_lazy("Works with the rights of"),
@@ -54,7 +54,7 @@ class SystemUserForm(forms.Form):
 @login_required
 @require_http_methods(_METHODS)
 def install_page(request: HttpRequest) -> HttpResponse:
-    """Show what a link registers; POST registers it, and shows secrets once."""
+    """Show the application to register; POST registers it, and shows secrets once."""
     _require_administrator(request)
     link = InstallForm(request.GET)
     if not link.is_valid():
@@ -80,7 +80,7 @@ def install_page(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_http_methods(_METHODS)
 def uninstall_page(request: HttpRequest) -> HttpResponse:
-    """Show what a link removes; POST removes it."""
+    """Show the application to remove; POST removes it."""
     _require_administrator(request)
     link = LinkForm(request.GET)
     if not link.is_valid():

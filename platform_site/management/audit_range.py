@@ -1,4 +1,4 @@
-"""--from and --to of the commands of the audit chain: positions, or times."""
+"""The options --from and --to of the commands for the audit chain: positions or times."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def add_range(parser: CommandParser) -> None:
 
 
 def range_read(first: str, last: str) -> tuple[int, int | None]:
-    """The positions, None for the end. Raises CommandError for what is neither a position nor a time."""
+    """The positions; None for the end. Raises CommandError for an option that is neither a position nor a time."""
     begin = 1 if not first else int(first) if _is_position(first) else _first_at(first)
     if not last:
         return begin, None
@@ -32,7 +32,7 @@ def _is_position(text: str) -> bool:
 
 
 def _first_at(text: str) -> int:
-    """The lowest position from this time on; beyond the end where there is none."""
+    """The lowest position from this time on; beyond the end if there is none."""
     chained = AuditEntry.objects.filter(position__isnull=False)
     found = chained.filter(at__gte=_moment(text)).order_by("position").values_list("position", flat=True).first()
     last = chained.order_by("-position").values_list("position", flat=True).first()
@@ -40,7 +40,7 @@ def _first_at(text: str) -> int:
 
 
 def _last_at(text: str) -> int:
-    """The highest position until this time, or of this day and before; 0 where there is none."""
+    """The highest position until this time or the end of this day; 0 if there is none."""
     until = {"at__lt": _moment(text) + _DAY} if _is_day(text) else {"at__lte": _moment(text)}
     chained = AuditEntry.objects.filter(position__isnull=False, **until)
     return chained.order_by("-position").values_list("position", flat=True).first() or 0

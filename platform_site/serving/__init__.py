@@ -1,8 +1,8 @@
 """Serves the instance: `manage.py serve` prepares it, starts web server and worker, watches them and stops them.
 
-The supervisor (`children`, `preparation`, `console`, `service_manager`) forks the processes, once it has loaded all
-code for them. A web process is granian (`granian_server`) on a socket of its own (`listening`, `connection_balance`)
-with three parts of ours:
+The supervisor (`children`, `preparation`, `console`, `service_manager`) loads all code, then forks the processes. A web
+process is granian (`granian_server`) with its own socket (`listening`, `connection_balance`) and three modules of this
+package:
 
     connection ──head──▶ receiving ──complete──▶ scheduler ──slot──▶ application ──▶ response
                  body ──▶  (bodies)   request      (callers)           (connection_pool)
@@ -17,6 +17,6 @@ States of a request:
        │ 30 ms while others wait            │ waits for a script or an HTTP response
     PREEMPTED  goes on, defers to holders   OUTSIDE  does not count among the running requests of its caller
        └──────────────┬─────────────────────┘
-    ANSWERED   the thread takes the next request; a long poll streams in a thread of its own (`application`), and a
-               response that is pushed (`pushes`) needs none
+    ANSWERED   the thread takes the next request; a piped response has a thread of its own (`pipes`), a pushed one none
+               (`pushes`)
 """

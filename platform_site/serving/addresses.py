@@ -1,4 +1,4 @@
-"""Listening addresses, and the links that are shown for them."""
+"""Listening addresses, and the URLs shown to users for them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import socket
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-# http.client and sockets get an address; people get a link.
+# The address to connect to, and to show in links, for an unspecified listening address.
 _UNSPECIFIED = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches what listens on that host."""
+    """Whether only this machine can connect to that host."""
     if host == "localhost":
         return True
     try:
@@ -24,7 +24,7 @@ def is_loopback(host: str) -> bool:
 
 
 def reached_by_others(host: str, base_url: str) -> str:
-    """The settings by which other machines reach the instance, in words; empty if only this machine does."""
+    """The settings that make the instance reachable from other machines, in words; "" if it is not."""
     # Behind a proxy the instance itself listens on loopback; BASE_URL is the public URL.
     named = {"HOST": host, "BASE_URL": urlsplit(base_url).hostname or "localhost"}
     reached = [f"{setting}={name}" for setting, name in named.items() if not is_loopback(name)]
@@ -32,9 +32,9 @@ def reached_by_others(host: str, base_url: str) -> str:
 
 
 def start_problem(host: str, port: int, base_url: str, *, debug: bool, demo: bool, knows: bool) -> str | None:
-    """Reason why no web server may be started with these settings, as sentences; None if one may.
+    """Reason why the web server must not start with these settings, as sentences; None if it may.
 
-    knows: the operator accepts demo logins or DEBUG although other machines reach them.
+    knows: the operator accepts demo logins or DEBUG on an instance that other machines can reach.
     """
     return exposure_problem(host, base_url, debug=debug, demo=demo, knows=knows) or port_problem(host, port)
 
@@ -54,7 +54,7 @@ def exposure_problem(host: str, base_url: str, *, debug: bool, demo: bool, knows
 
 
 def port_problem(host: str, port: int) -> str | None:
-    """Reason why no server can listen there, as a sentence; None if one can."""
+    """Reason why no server can listen at the address, as a sentence; None if one can."""
     if not 0 < port < 65536:
         return f"PORT must be between 1 and 65535, not {port}."
     try:
@@ -68,13 +68,13 @@ def port_problem(host: str, port: int) -> str | None:
 
 
 def bound(host: str, port: int, *, is_one_of_several: bool = False) -> socket.socket:
-    """A new socket bound to that address, not listening yet; others like it may be, too. Raises OSError."""
+    """A new socket bound to that address, not listening yet; others may be bound, too. Raises OSError."""
     family, kind, protocol, _, address = socket.getaddrinfo(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
     opened = socket.socket(family, kind, protocol)
     try:
-        # A port with connections in TIME_WAIT is free.
+        # So that a port with connections in TIME_WAIT can be bound.
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if is_one_of_several:
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)

@@ -1,59 +1,37 @@
-"""The WSGI application for request threads: with pooled connections, separate long polls, and files as they are.
+"""The WSGI application for request threads, with pooled connections.
 
-Piped responses are made outside of the request, with what they hold themselves.
+Piped and pushed responses are produced after the request, with resources of their own.
 """
 
 from __future__ import annotations
 
 import tempfile
-import threading
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import IO, Any
 
 from foundation.execution_slot import defer_to_slot
-from foundation.long_polls import LongPoll, chunks
-from foundation.piped_responses import Parts
-from foundation.pushed_responses import Push
+from foundation.streamed_responses import PipedResponse, PushedResponse, TemporaryFileResponse
 from platform_site.serving.connection_pool import ConnectionPool, configure_connections
-from platform_site.serving.exchange import (
-    RESPONSE_BYTES,
-    Application,
-    FileAnswer,
-    PipedAnswer,
-    PushedAnswer,
-    StartResponse,
-)
+from platform_site.serving.exchange import RESPONSE_BYTES, Application, FileAnswer, StartResponse
 
 
 class PooledApplication:
-    """A WSGI application. It returns a list, a file, piped or pushed answer, or the iterator of a long poll."""
+    """A WSGI application. It returns a list, a FileAnswer, or a response that is piped or pushed."""
 
     def __init__(self, application: Application) -> None:
         self.application = application
         self.connections = ConnectionPool(configure_connections())
-        self._polls = threading.Lock()
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Answer the request."""
         with self.connections:
             answer = self.application(environ, start_response)
-            if isinstance(answer, list):
+            if isinstance(answer, PipedResponse | PushedResponse):
                 return answer
-            poll: LongPoll | None = getattr(answer, "long_poll", None)
-            if poll is not None:
-                return _PollAnswer(chunks(poll, self._answering_a_poll), poll)
-            parts: Parts | None = getattr(answer, "parts", None)
-            if parts is not None:
-                return PipedAnswer(parts)
-            push: Push | None = getattr(answer, "push", None)
-            if push is not None:
-                return PushedAnswer(push)
-            file: IO[bytes] | None = getattr(answer, "temporary_file", None)
-            if file is not None:
-                answer.close()  # type: ignore[attr-defined]  # leaves the file open: its iterator has not begun
-                return FileAnswer(file)
-            # Read a streamed response here: the server would iterate it without a connection.
+            if isinstance(answer, TemporaryFileResponse):
+                answer.close()  # leaves the file open, because its iterator has not begun
+                return FileAnswer(answer.temporary_file)
+            # Read other responses here, since the server would iterate them without database connection.
             try:
                 return _read_whole(answer)
             finally:
@@ -61,15 +39,9 @@ class PooledApplication:
                 if close is not None:
                     close()
 
-    @contextmanager
-    def _answering_a_poll(self) -> Iterator[None]:
-        """One long poll at a time: hundreds that one change wakes must not delay requests."""
-        with self._polls, self.connections:
-            yield
-
 
 def _read_whole(parts: Iterable[bytes]) -> list[bytes] | FileAnswer:
-    """All parts: in memory up to RESPONSE_BYTES, else in a file. Other requests go first between two parts."""
+    """All parts: in memory up to RESPONSE_BYTES, else in a file. Lets other requests run between two parts."""
     held: list[bytes] = []
     file: IO[bytes] | None = None
     size = 0
@@ -87,18 +59,3 @@ def _read_whole(parts: Iterable[bytes]) -> list[bytes] | FileAnswer:
         return held
     file.flush()
     return FileAnswer(file)
-
-
-class _PollAnswer:
-    """The response of a long poll; the server iterates it in a thread of its own."""
-
-    def __init__(self, parts: Iterator[bytes], poll: LongPoll) -> None:
-        self._parts = parts
-        self._poll = poll
-
-    def __iter__(self) -> Iterator[bytes]:
-        return self._parts
-
-    def close(self) -> None:
-        """Called by the server at the end (PEP 3333): everything is sent, or the client has disconnected."""
-        self._poll.close()

@@ -11,8 +11,8 @@ _PROVISIONING = "/scim/v2/"
 
 
 def takes_data(environ: dict[str, Any]) -> bool:
-    """Whether the request is for the Domain API or SCIM: callers send tokens, and the application itself refuses a
-    missing body, in its own error format.
+    """Whether the request is for the Domain API or SCIM, whose callers send tokens, and which refuse a missing body in
+    their own error format.
     """
     path: str = environ["PATH_INFO"]
     return path.startswith((_SERVICE, _PROVISIONING))

@@ -1,7 +1,7 @@
 """Finds the caller of a request before the application runs: the scheduler has a queue for each caller.
 
-The credential of a request, a token or a session cookie, is looked up in the database once; the next requests with
-the same credential have the same caller. Requests without a valid credential belong to their address.
+The caller of a credential, a token or a session cookie, is looked up in the database once and cached. For requests
+without a valid credential the caller is their address.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from platform_site.serving.bodies import takes_data
 
 logger = logging.getLogger("platform.serving")
 
-#: Credentials are looked up again after this time, or when this many are cached.
+#: Lifetime of a cached credential, and maximum number of cached ones.
 _KNOWN_SECONDS: Final = 60.0
 _MAX_KNOWN: Final = 20_000
 
@@ -32,7 +32,7 @@ class Callers:
     """Cached callers by credential."""
 
     def __init__(self) -> None:
-        # Python's hash of a credential, which has a secret key → name of the caller, time.
+        # Python's hash of a credential (randomly keyed) → name of the caller, time.
         self._known: dict[int, tuple[str, float]] = {}
 
     def name(self, environ: dict[str, Any]) -> tuple[str, bool]:
@@ -51,7 +51,7 @@ class Callers:
         except errors.PlatformError:
             caller = ""
         except Exception:
-            # The database is unavailable, for example: the application fails for the same reason and reports it.
+            # For example without database: the application will fail for the same reason and report it.
             logger.warning("could not find the caller of a request", exc_info=True)
             caller = ""
         if caller:
@@ -77,14 +77,14 @@ class Callers:
 
 
 def _address(environ: dict[str, Any]) -> str:
-    """The address as limits count it: a whole /64 network of IPv6 is one sender."""
+    """The address as for rate limits: a /64 network of IPv6 is one sender."""
     return f"address {counted_as(environ['REMOTE_ADDR'])}"
 
 
 def _credential(environ: dict[str, Any]) -> str | None:
     """The token of a request of the Domain API or SCIM, or the session key of another one; None without one.
 
-    The token and not its headers, which have many spellings: each would be looked up, and cached.
+    Not the header, whose many spellings of one token would each be looked up and cached.
     """
     if not takes_data(environ):
         return _session_key(environ)

@@ -1,7 +1,7 @@
 """Child processes: forked with all code loaded, watched, restarted when they exit, stopped without orphans.
 
-The supervisor has no threads of its own, so that a process can be forked at any time: it reads what the children print
-between its other steps.
+The supervisor is single-threaded, so that it can fork at any time: it reads the output of the children between its
+other steps.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ import setproctitle
 
 from platform_site.serving.console import Console
 
-# Open requests and running tasks have this time to finish; then the process group is killed.
+# Time for open requests and running tasks to finish; then the process group is killed.
 STOP_TIMEOUT_SECONDS = 25.0
 
-# At most a few seconds, because all clients wait; a start takes less than half of a core.
+# At most a few seconds, because all clients wait; repeated starts take less than half of a core.
 RESTART_DELAY_SECONDS = (0.5, 1.0, 2.0, 5.0)
-# A child that ran this long was healthy; its next exit counts as the first.
+# A child that ran this long was healthy: its next exit counts as the first.
 STEADY_SECONDS = 60.0
-# Before the instance was ever ready, a child that keeps exiting will not recover by itself: wrong settings, a bug.
+# Until the instance is ready, repeated exits of a child have a permanent cause: wrong settings, or a bug.
 START_ATTEMPTS = 3
 
 _FORK = multiprocessing.get_context("fork")
@@ -45,7 +45,7 @@ _M_ARENA_MAX = -8  # malloc.h
 class Child:
     """A child process that runs `main`. `deaths` counts its exits since it last ran for STEADY_SECONDS.
 
-    waits   it is started once the instance answers
+    waits   start it only when the instance responds
     """
 
     name: str
@@ -63,13 +63,13 @@ class Child:
         return self.process is not None and self.process.is_alive()
 
     def close(self) -> None:
-        """Close what the supervisor holds of the process."""
+        """Close the supervisor's resources for the process."""
         if self.output is not None:
             self.output.close()
 
 
 class Output:
-    """The reading end of the pipe that a child prints into."""
+    """The reading end of the pipe for the output of a child."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -77,7 +77,7 @@ class Output:
         os.set_blocking(descriptor, False)
 
     def fileno(self) -> int:
-        """For select; -1 once it is closed."""
+        """The file descriptor, for select; -1 once it is closed."""
         return self._descriptor
 
     def read_lines(self) -> list[str]:
@@ -107,7 +107,7 @@ class Supervisor:
 
     console: Console
     children: list[Child]
-    # Plain values: a signal's handler that waits for a lock, as an Event has one, may wait for the code it interrupted.
+    # Not an Event: its lock in a signal handler could be held by the interrupted code.
     _stop_requested: bool = False
     _impatient: bool = False
     _ready: bool = False
@@ -116,13 +116,13 @@ class Supervisor:
         """Start every child; from then on Ctrl-C, SIGTERM and a closed terminal stop the instance in order."""
         for number in _SIGNALS:
             signal.signal(number, self._on_signal)
-        # The web server starts first, alone on the processor; the other children start once it answers.
+        # The web server starts first, alone on the processor; the other children start when it responds.
         for child in self.children:
             if not child.waits or all(other.waits for other in self.children):
                 self._spawn(child)
 
     def wait_until(self, answers: Callable[[], bool], *, timeout_seconds: float) -> bool:
-        """Wait until the instance answers; False if stopped meanwhile. Raises StartFailed."""
+        """Wait until the instance responds; False if stopped meanwhile. Raises StartFailed."""
         deadline = time.monotonic() + timeout_seconds
         while not self._stop_requested:
             self._watch()
@@ -172,7 +172,7 @@ class Supervisor:
         child.output = Output(reading)
 
     def _relay(self, seconds: float) -> None:
-        """Show what the children print, and wait until one of them prints something, at most so long."""
+        """Show the output of the children; wait for it up to `seconds`."""
         pipes = [child.output for child in self.children if child.output is not None and child.output.fileno() >= 0]
         if not pipes:
             time.sleep(seconds)
@@ -184,14 +184,14 @@ class Supervisor:
                     self._show(child)
 
     def _show(self, child: Child) -> bool:
-        """Show the lines that a child has printed; whether there were any."""
+        """Show the new lines of a child's output; returns whether there were any."""
         lines = child.output.read_lines() if child.output is not None and child.output.fileno() >= 0 else []
         for line in lines:
             self.console.relay(child.name, line)
         return bool(lines)
 
     def _read(self, child: Child) -> None:
-        """Show what a process has printed before its end."""
+        """Show the remaining output of a process that has exited."""
         while self._show(child):
             pass
         if child.output is not None:
@@ -251,7 +251,7 @@ def fork(main: Callable[..., object], *arguments: Any) -> ForkProcess:
 
 def _kill_group(group: int | None) -> None:
     assert group is not None
-    # No process left is the desired result (macOS answers a group of zombies with EPERM).
+    # No process left is the desired result (macOS returns EPERM for a group of zombies).
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
 
@@ -266,7 +266,7 @@ def _describe_exit(status: int) -> str:
 
 
 def _run(child: Child, others: list[Child], reading: int, writing: int, supervisor: int) -> None:
-    """The main function of a child process, which has all that its supervisor has loaded and opened."""
+    """The main function of a child process, which inherits the supervisor's memory and open files."""
     for other in others:
         other.close()
     os.close(reading)
@@ -276,24 +276,24 @@ def _run(child: Child, others: list[Child], reading: int, writing: int, supervis
 
 def begin(title: str, supervisor: int, output: int) -> None:
     """Begin a process of `fork`: it prints into the descriptor `output`, and stops on SIGTERM or without its parent."""
-    # A session of its own: Ctrl-C in the terminal reaches only the supervisor, which stops the children in order.
+    # New session, so that Ctrl-C in the terminal reaches only the supervisor, which stops the children in order.
     os.setsid()
     for number in _SIGNALS:
         if number != signal.SIGTERM:
-            # One that came from the terminal before was the supervisor's: ignored once, a waiting signal is gone.
+            # Discard pending signals that the terminal sent to the supervisor's group: ignoring a signal removes it.
             signal.signal(number, signal.SIG_IGN)
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     if sys.platform == "linux":
         _die_with_parent(supervisor)
-        # One thread allocates at a time; with glibc's arena for each thread a process under load took twice the memory.
+        # One malloc arena, since one thread runs at a time: with glibc's one per thread, load took twice the memory.
         getattr(ctypes.CDLL(None), "mallopt", lambda *_: 0)(_M_ARENA_MAX, 1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     for descriptor, standard in ((nothing, 0), (output, 1), (output, 2)):
         os.dup2(descriptor, standard)
     os.close(nothing)
     os.close(output)
-    # A line is shown when it is printed, whatever the supervisor's own output is.
+    # Line-buffered, even if the supervisor's output is not.
     sys.stdout, sys.stderr = (os.fdopen(number, "w", buffering=1, errors="replace", closefd=False) for number in (1, 2))
     setproctitle.setproctitle(title)
 

@@ -1,8 +1,8 @@
-"""Spreads connections that clients keep open evenly over the web processes.
+"""Distributes kept-alive connections evenly over the web processes.
 
-The kernel gives a new connection to a process by chance. A process that has more connections in use than its share
-answers `Connection: close` on some, and their clients connect again: half of them to another process. So eight
-connections are four and four within a second or two, wherever the first ones went.
+The kernel assigns a new connection to a random process. A process with more connections in use than its share responds
+with `Connection: close` on some, and their clients connect again: half of them to another process. So eight connections
+to two processes are four and four within a second or two.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import mmap
 import time
 from typing import Final
 
-#: A connection counts for this time after its last request.
+#: A connection counts as in use for this time after its last request.
 IN_USE_SECONDS: Final = 2.0
-#: The counts of a process that has not written them for this time are ignored: it has ended, or starts again.
+#: Older counts are ignored: their process has ended or is restarting.
 FRESH_SECONDS: Final = 2.0
 #: A process closes connections when it has more than this times the mean.
 TOLERATED: Final = 1.05
@@ -21,18 +21,18 @@ _FIELDS: Final = 2  # of each process: time, connections in use
 
 
 class SharedCounts:
-    """Connections in use of each web process, in memory that the processes share. Make it before they are forked."""
+    """Connections in use of each web process, in shared memory. Create it before the processes are forked."""
 
     def __init__(self, processes: int) -> None:
         self._fields = memoryview(mmap.mmap(-1, 8 * _FIELDS * processes)).cast("d")
 
     def write(self, process: int, count: int) -> None:
-        """Set the count of a process, which are numbered from 0."""
+        """Set the count of a process; processes are numbered from 0."""
         self._fields[process * _FIELDS + 1] = count
         self._fields[process * _FIELDS] = time.monotonic()
 
     def read(self) -> list[float]:
-        """The counts of the processes that run."""
+        """The counts of the running processes."""
         since = time.monotonic() - FRESH_SECONDS
         fields = self._fields.tolist()
         return [count for at, count in zip(fields[::_FIELDS], fields[1::_FIELDS], strict=True) if at >= since]
@@ -48,11 +48,11 @@ class ConnectionBalance:
         self._surplus = 0
 
     def use(self, client: str) -> None:
-        """Note that a request came on the connection."""
+        """Record a request on the connection."""
         self._last_used[client] = time.monotonic()
 
     def closes(self, client: str) -> bool:
-        """Note that a response goes out on the connection; whether the connection should end with it."""
+        """Record a response on the connection; returns whether to close the connection after it."""
         if self._surplus <= 0:
             self._last_used[client] = time.monotonic()
             return False
@@ -61,9 +61,9 @@ class ConnectionBalance:
         return True
 
     def compare(self, in_progress: int) -> None:
-        """Tell the other processes how many connections are in use here, and find how many are too many.
+        """Publish the number of connections in use, and compute how many to close.
 
-        in_progress counts the requests that wait or run: theirs are in use however long that takes.
+        in_progress: number of requests that wait or run; their connections count as in use for as long as that takes.
         """
         since = time.monotonic() - IN_USE_SECONDS
         for client, last in list(self._last_used.items()):

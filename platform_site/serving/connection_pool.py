@@ -1,11 +1,11 @@
 """Lends the database connections of a web process to the threads that execute requests.
 
-Django keeps connections for each thread. The process has many threads of which one executes; with a set of connections
-each they would exceed PostgreSQL's limit, and each would fill a page cache of SQLite. A thread that loses the execution
-slot in the middle of a request keeps its connections until the end.
+Django keeps connections per thread. A process has many threads, of which one executes; a set of connections for each
+would exceed PostgreSQL's limit, or fill one page cache of SQLite per thread. A thread that loses the execution slot in
+the middle of a request keeps its connections until the end.
 
-With settings.DATABASE_CONNECTIONS psycopg's own pool bounds the connections to PostgreSQL. It would make a request that
-needs one wait in the middle; so each request waits for a permit before it begins, without the execution slot.
+With settings.DATABASE_CONNECTIONS psycopg's pool bounds the connections to PostgreSQL. To avoid a wait for a connection
+in the middle of a request, each waits for a permit before it begins, without the execution slot.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from foundation.execution_slot import release_slot
 
-#: Sets of connections that are kept open when no thread uses them.
+#: Maximum idle sets of connections that are kept open.
 MAX_FREE: Final = 4
 
-#: A request waits this long for a permit; after that it waits for a free connection without having a permit.
+#: Maximum wait of a request for a permit; then it begins without a permit and waits for a free connection.
 PERMIT_SECONDS: Final = 10.0
-#: A request that has waited for a connection this long is answered with 503. Opening one takes milliseconds.
+#: Maximum wait of a request for a connection; then it gets 503. Opening one takes milliseconds.
 CONNECT_SECONDS: Final = 5.0
 
 #: Alias → open connection.
@@ -33,10 +33,10 @@ _ConnectionSet = dict[str, BaseDatabaseWrapper]
 
 
 def configure_connections() -> int | None:
-    """Name the connections of this process to PostgreSQL and bound them for each server, before it opens any.
+    """Set application name and maximum number of this process's connections to PostgreSQL, before it opens any.
 
-    Returns how many requests may have one at once; the others are for answers of the Table API, each of which has one
-    of its own. None without a bound.
+    Returns the number of requests that may have connections at once; the other connections are for streams of the Table
+    API, each of which has its own. None without a bound.
     """
     if connections["default"].vendor != "postgresql":
         return None
@@ -46,21 +46,21 @@ def configure_connections() -> int | None:
         database["OPTIONS"].setdefault("application_name", "platform web")
         if most:
             database["OPTIONS"]["pool"] = {"min_size": 0, "max_size": most, "timeout": CONNECT_SECONDS}
-            database["CONN_MAX_AGE"] = 0  # each request gives its connection back
+            database["CONN_MAX_AGE"] = 0  # each request returns its connection to the pool
     if not most:
         return None
-    # One connection watches how far the primary is.
+    # With replicas, one connection polls the primary's position.
     return max(1, most - settings.TABLE_STREAMS - bool(settings.DATABASE_REPLICAS))
 
 
 class ConnectionPool:
-    """A context manager for all threads: inside, the thread has connections of the pool.
+    """A context manager for all threads; within it, the thread has connections of the pool.
 
-    most    threads that are inside at once; None without a bound
+    most    maximum threads within it at once; None without a bound
     """
 
     def __init__(self, most: int | None = None) -> None:
-        self._free: list[_ConnectionSet] = []  # the set used last is used next
+        self._free: list[_ConnectionSet] = []  # a stack: the set used last is used next
         self._thread = threading.local()
         self._permits = threading.BoundedSemaphore(most) if most is not None else None
 
@@ -100,7 +100,7 @@ class ConnectionPool:
                 connection.inc_thread_sharing()
                 lent[alias] = connection
             if connection.in_atomic_block:
-                # The request left a transaction open: no other request may continue it.
+                # The request left a transaction open, which no other request may continue.
                 connection.close()
                 del connections[alias], lent[alias]
             else:

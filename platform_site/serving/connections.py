@@ -1,4 +1,4 @@
-"""Asks and closes connections of the web server, which itself offers only the orderly end of a response."""
+"""Inspects and aborts connections of the web server, which itself can only end a response in order."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ import struct
 import termios
 from collections.abc import Callable, Iterator
 from ipaddress import ip_address
-from typing import TypeVar
+from typing import Final, TypeVar
 
 T = TypeVar("T")
 
+#: Maximum time in which a client reads nothing of its response; then its connection is closed.
+STALLED_SECONDS: Final = 60.0
+
 
 class ClientConnection:
-    """The connection of a client (address:port) to this process, found among the open files when it is first needed."""
+    """The connection of a client (address:port) to this process, found among the open files on first use."""
 
     def __init__(self, client: str) -> None:
         host, _, port = client.rpartition(":")
@@ -24,20 +27,20 @@ class ClientConnection:
         self._descriptor: int | None = None
 
     def break_off(self) -> None:
-        """Close the connection within its response, whose end the client can tell is missing.
+        """Shut down the connection in the middle of a response, so that the client detects the truncation.
 
-        Closing it is left to the server, which sees the broken connection.
+        The server closes it, since it notices the broken connection.
         """
         self._use(lambda held: held.shutdown(socket.SHUT_RDWR))
 
     def unread_bytes(self) -> int:
-        """Number of bytes that the system has still to send to the client; 0 if it is not connected."""
+        """Number of bytes in the system's send buffer for the client; 0 if it is not connected."""
         return self._use(lambda held: int(struct.unpack("i", fcntl.ioctl(held, termios.TIOCOUTQ, b"    "))[0])) or 0
 
     def _use(self, use: Callable[[socket.socket], T]) -> T | None:
         for descriptor in self._descriptors():
-            # A number may be no socket's, or no longer be open. It is not duplicated: closing the duplicate of another
-            # file would release its locks.
+            # The descriptor may not be a socket, or be closed. Do not duplicate it: closing the duplicate of a file
+            # would release its locks.
             with contextlib.suppress(OSError):
                 held = socket.socket(fileno=descriptor)
                 try:
@@ -49,10 +52,10 @@ class ClientConnection:
         return None
 
     def _descriptors(self) -> Iterator[int]:
-        """The one that was the connection's, then all: looking through thousands takes milliseconds."""
+        """The descriptor found last, then all, since searching thousands takes milliseconds."""
         if self._descriptor is not None:
             yield self._descriptor
-        with contextlib.suppress(OSError):  # a root directory without it
+        with contextlib.suppress(OSError):  # a chroot without /dev/fd
             yield from map(int, os.listdir("/dev/fd"))
 
     def _is_ours(self, held: socket.socket) -> bool:

@@ -1,4 +1,4 @@
-"""Writes the output of several processes to one terminal: whole lines with the process name, in colour on a screen."""
+"""Writes the output of several processes to one stream: whole lines with the process name, coloured on a terminal."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ class Console:
                 self._stream.write(text)
                 self._stream.flush()
             except (BrokenPipeError, ValueError):
-                # The reader of the pipe has gone (`make run | head`); the instance goes on.
+                # The reader of the pipe has exited (`make run | head`); the instance continues.
                 pass

@@ -1,13 +1,10 @@
-"""Converts requests of the web server granian (RSGI) to WSGI environs, and streams responses."""
+"""Converts requests of the web server granian (RSGI) to WSGI environs."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any, Final, Protocol
-
-from foundation.piped_responses import Parts as BodyParts
-from foundation.pushed_responses import Push
 
 
 class Future(Protocol):
@@ -44,7 +41,7 @@ class HttpProtocol(Protocol):
         """The whole body."""
 
     def __aiter__(self) -> Parts:
-        """The body in parts; none is read from the connection before it is asked for."""
+        """The body in parts; each is read from the connection on request."""
 
     def client_disconnect(self) -> Future:
         """Done when the client disconnects."""
@@ -89,13 +86,13 @@ _SAME: dict[str, Any] = {
     "wsgi.run_once": False,
     "wsgi.version": (1, 0),
 }
-#: Name of a header → key of the environment; "" for a name that is dropped.
+#: Name of a header → key of the environ; "" for a name that is dropped.
 _keys: dict[str, str] = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"}
 _KEYS_KEPT = 1000
 
 
 def environ_of(scope: Scope) -> dict[str, Any]:
-    """WSGI's environment (PEP 3333), without `wsgi.input`."""
+    """The WSGI environ (PEP 3333), without `wsgi.input`."""
     environ = _SAME.copy()
     path = scope.path
     environ["PATH_INFO"] = path if path.isascii() else path.encode().decode("latin-1")
@@ -111,14 +108,14 @@ def environ_of(scope: Scope) -> dict[str, Any]:
         if key is None:
             key = _key(name)
         if key in environ:
-            # RFC 9110, 5.3; cookies are RFC 9113's 8.2.3.
+            # RFC 9110, 5.3; for cookies RFC 9113, 8.2.3.
             environ[key] += ("; " if key == "HTTP_COOKIE" else ",") + value
         elif key:
             environ[key] = value
     if "HTTP_HOST" not in environ:
         environ["HTTP_HOST"] = scope.authority or ""
     for name in scope.headers.keys():  # noqa: SIM118  (granian: no mapping)
-        # granian leaves out values that are not ASCII. A condition or an id must not count as absent for that.
+        # granian drops values that are not ASCII; a condition or an id must not count as absent because of that.
         if key := _keys.get(name) or _key(name):
             environ.setdefault(key, "")
     return environ
@@ -147,7 +144,7 @@ class ResponseHead:
 
 
 class FileAnswer:
-    """The body of a response (PEP 3333): the content of a file that the server opens by its name."""
+    """A response body (PEP 3333) with the content of a file that the server opens by its name."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file
@@ -156,38 +153,15 @@ class FileAnswer:
         return iter(self.file)
 
 
-class PipedAnswer:
-    """The body of a response that is made while the client reads it (serving.pipes)."""
+def on_disconnect(protocol: HttpProtocol, callback: Callable[[], None]) -> Callable[[], None]:
+    """Call `callback` when the client disconnects; returns a function that cancels this.
 
-    def __init__(self, parts: BodyParts) -> None:
-        self.parts = parts
+    Without cancelling, the server keeps the callback as long as the connection.
+    """
+    future = protocol.client_disconnect()
+    future.add_done_callback(lambda done: callback(), context=None)
 
-    def __iter__(self) -> Iterator[bytes]:
-        return iter(self.parts)
+    def end() -> None:
+        future.cancel()
 
-
-class PushedAnswer:
-    """The body of a response that is sent as things happen (serving.pushes)."""
-
-    def __init__(self, push: Push) -> None:
-        self.push = push
-
-    def __iter__(self) -> Iterator[bytes]:
-        raise TypeError("a pushed response is not iterated")
-
-
-def stream(protocol: HttpProtocol, start: ResponseHead, parts: Iterable[bytes]) -> None:
-    """Send a response piece by piece, until its end or until the client disconnects."""
-    with_end: Iterator[bytes] = iter(parts)
-    gone: list[Any] = []
-    out = protocol.response_stream(start.status, start.headers)
-    protocol.client_disconnect().add_done_callback(gone.append, context=None)
-    try:
-        for part in with_end:
-            if gone:
-                break
-            out.send_bytes(part)
-    finally:
-        close = getattr(parts, "close", None)
-        if close is not None:
-            close()
+    return end

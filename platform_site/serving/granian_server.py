@@ -31,20 +31,20 @@ from platform_site.serving.listening import SPREADS_CONNECTIONS, drain, open_lis
 from platform_site.serving.scheduler import SERVER_THREADS, Scheduler
 from platform_site.serving.stopping import on_stop
 
-#: The interpreter lock changes hands after this time (Python: 5 ms): a short request beside long ones needs it often.
+#: Switch interval of the interpreter lock (Python: 5 ms): a short request next to long ones needs it often.
 SWITCH_SECONDS = 0.0005
-#: Connections of one process that the server reads from: also those whose requests wait, or that are kept open.
+#: Maximum connections of one process, including kept-alive ones and those whose requests wait.
 CONNECTIONS = 4096
-#: Connections of one process that the server has not accepted yet.
+#: Maximum connections of one process that the server has not accepted yet.
 BACKLOG = 1024
 #: Files that a process opens besides its connections.
 _OTHER_FILES = 512
 #: A connection without a complete request head within this time is closed: a new one, a kept-alive one, and one that
 #: sends its head byte by byte. A proxy must close its kept-alive connections earlier (deploy/Caddyfile).
 HEAD_SECONDS = 20
-# A process that does not end after SIGTERM is killed before the supervisor gives up (serving.children).
+# Shorter than the supervisor's timeout (serving.children), to kill a process that does not end after SIGTERM.
 KILL_TIMEOUT_SECONDS = 20
-#: Requests whose clients have gone may end within this time.
+#: Time for running requests without clients to end.
 FINISH_SECONDS = 5
 
 
@@ -98,8 +98,8 @@ def serve_in_process(
     metrics: Any,
 ) -> None:
     """The main function of a web process (MPServer._spawn_rsgi_worker, with the threads of _spawn_wsgi_worker)."""
-    # Models cannot be imported before the application is loaded.
-    from domain.dataset.transactions.change_waits import watch
+    # Import here, since models cannot be imported before the application is loaded.
+    from domain.dataset.transactions.change_waits import change_waits
     from domain.event_stream.hub import hub
     from platform_site.metrics import files_allocate
     from platform_site.serving.receiving import Receiver
@@ -115,8 +115,8 @@ def serve_in_process(
 
     def end() -> None:
         drain(listening)
-        # The server finishes its requests before it ends, so requests that wait must stop waiting.
-        watch.stop()
+        # The server finishes its requests before it ends, so waits for changes must end.
+        change_waits.stop()
         hub.stop()
         receiver.stop()
         stop.set()
@@ -124,7 +124,7 @@ def serve_in_process(
     on_stop(end)
     sys.setswitchinterval(SWITCH_SECONDS)
     accepting: Any = SocketHolder
-    make: Any = RSGIWorker  # its type stubs are of another version
+    make: Any = RSGIWorker  # its type stubs are for another version
     worker = make(
         worker_id,
         (None, accepting(listening.fileno(), False, BACKLOG)),
@@ -144,7 +144,7 @@ def serve_in_process(
     )
     threading.Thread(target=receiver.watch, name="slow bodies", daemon=True).start()
     threading.Thread(target=scheduler.watch, name="scheduler", daemon=True).start()
-    # The receiver replaces the event loop: the server uses only the two methods that run a callback.
+    # The receiver replaces the event loop, of which the server uses only the two methods that run a callback.
     getattr(worker, WORKERS_METHODS[runtime_mode][False])(_scheduler(receiver, loop), receiver, stop)
     ended.wait()
     if server.shared is not None:
@@ -164,7 +164,7 @@ def _scheduler(receiver: Any, loop: Any) -> CallbackScheduler:
 
 
 def _open_files() -> int:
-    """Raise the limit of open files; returns the number of connections for which it suffices."""
+    """Raise the limit of open files; returns the number of connections that it allows."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = CONNECTIONS + _OTHER_FILES
     allowed = wanted if most == resource.RLIM_INFINITY else min(wanted, most)

@@ -1,7 +1,7 @@
-"""The listening sockets of the web processes: one for each, all at one address, closed without losing connections.
+"""The listening sockets of the web processes, one for each at the same address; closed without losing connections.
 
-Linux hands a new connection to one of the sockets by a hash of its addresses (SO_REUSEPORT), so the processes do not
-compete for it. The socket of a process that ends is closed with it, and the others get its share.
+Linux assigns a new connection to one of the sockets by a hash of its addresses (SO_REUSEPORT), so the processes do not
+compete for it. When a process ends, its socket is closed and the others get its share.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import time
 
 from platform_site.serving.addresses import bound
 
-#: Whether the system spreads connections over sockets at one address. Elsewhere the processes share one socket.
+#: Whether the system distributes connections over sockets at one address; else the processes share one socket.
 SPREADS_CONNECTIONS = sys.platform == "linux"
-#: Connections that were begun before the last one was refused are complete within a round trip to a proxy.
+#: Time to wait for handshakes begun before the filter: a round trip to a proxy.
 DRAIN_SECONDS = 0.1
-#: A server that accepts no connections any more, because it is overloaded or hangs, is not waited for.
+#: Maximum wait for a server that accepts no more connections because it is overloaded or hangs.
 DRAIN_TIMEOUT_SECONDS = 2.0
 
 _SO_ATTACH_FILTER, _SO_DETACH_FILTER = 26, 27  # asm-generic/socket.h
@@ -35,17 +35,17 @@ _DROP_SYN = (
 
 
 def open_listening(host: str, port: int) -> socket.socket:
-    """A socket for one of the web processes, bound and not listening yet. Raises OSError when the address is taken."""
+    """A socket for one of the web processes, bound and not listening yet. Raises OSError if the address is in use."""
     return bound(host, port, is_one_of_several=SPREADS_CONNECTIONS)
 
 
 def drain(listening: socket.socket) -> None:
-    """Refuse new connections and wait until the complete ones are accepted; then the server may stop.
+    """Refuse new connections and wait until the established ones are accepted; then the server may stop.
 
     Closing a listening socket resets the connections in its accept queue, although their clients may have sent a
-    request: a proxy cannot repeat a change and answers 502. The filter drops only the first packet of a connection,
-    which a proxy tries on another node after its connect timeout, and any other client sends again. Where the system
-    has no such filter (it is Linux's) the server stops at once.
+    request: a proxy cannot retry a write and responds with 502. So a filter drops the first packet (SYN) of new
+    connections; a proxy then tries another node after its connect timeout, and other clients send it again. On systems
+    other than Linux, which have no such filter, the server stops at once.
     """
     if sys.platform != "linux":
         return

@@ -1,10 +1,10 @@
-"""Sends piped responses (foundation.piped_responses) as fast as their clients read.
+"""Sends piped responses (foundation.streamed_responses) as fast as their clients read.
 
 Granian buffers a streamed response without a limit, but reads a file only as fast as the client reads the response. So
-the server is given the path of a named pipe, which a thread fills: the thread waits while the pipe is full, and its
-writes fail after the client has disconnected.
+it gets the path of a named pipe, and a thread writes the response into the pipe: the thread waits while the pipe is
+full, and its writes fail after the client has disconnected.
 
-The end of the pipe is the end of the response, so the connection of a response that is given up is closed before.
+The end of the pipe ends the response, so to abort a response its connection is closed first.
 """
 
 from __future__ import annotations
@@ -24,18 +24,16 @@ from typing import Final, Self
 
 from django.db import DatabaseError
 
-from foundation.execution_slot import stand_aside
-from foundation.piped_responses import Parts
-from platform_site.serving.connections import break_off
+from foundation.execution_slot import yield_to_requests
+from foundation.streamed_responses import Parts
+from platform_site.serving.connections import STALLED_SECONDS, break_off
 from platform_site.serving.exchange import HttpProtocol, ResponseHead
 
 logger = logging.getLogger("platform.serving")
 
-#: Bytes between the thread and the server: some parts.
+#: Capacity of the pipe: some parts.
 PIPE_BYTES: Final = 256 * 1024
-#: A client that reads nothing for this time has gone, or holds up what others could use.
-STALLED_SECONDS: Final = 60.0
-#: Time for the responses to end when the process stops: that of a statement that is cancelled.
+#: Time for the responses to end when the process stops, such as for cancelling a statement.
 STOP_SECONDS: Final = 5.0
 #: Time for the server to open the pipe.
 _OPEN_SECONDS: Final = 5.0
@@ -44,7 +42,7 @@ _TRY_SECONDS: Final = 0.002
 
 
 class Broken(Exception):
-    """The response has ended before its end: the client has gone or does not read, or the process stops."""
+    """The response was aborted: the client has disconnected or does not read, or the process stops."""
 
 
 class Pipes:
@@ -52,14 +50,14 @@ class Pipes:
 
     def __init__(self) -> None:
         self._stopping = threading.Event()
-        self._ended = threading.Condition()  # a response has
-        # One entry for each response: the next one of a connection may begin before the last one is removed.
+        self._ended = threading.Condition()  # notified when a response has ended
+        # One entry per response: the next response of a connection may begin before the last one is removed.
         self._clients: list[str] = []
 
     def stop(self) -> None:
-        """The process stops: break off all responses, also those whose next part takes long, and wait for their ends.
+        """Abort all responses when the process stops, also those whose next part takes long, and wait for their ends.
 
-        The server stops with the interpreter lock held and waits for its reads of pipes, whose writers need the lock.
+        The server stops with the interpreter lock held, waiting for its reads of pipes, whose writers need the lock.
         """
         with self._ended:
             self._stopping.set()
@@ -68,7 +66,7 @@ class Pipes:
             self._ended.wait_for(lambda: not self._clients, STOP_SECONDS)
 
     def send(self, protocol: HttpProtocol, client: str, head: ResponseHead, parts: Parts) -> bool:
-        """Send the response to the client (address:port) in a thread of its own; False, and nothing, if the process
+        """Send the response to the client (address:port) in a separate thread. False, without sending, if the process
         stops."""
         with self._ended:
             if self._stopping.is_set():
@@ -87,7 +85,7 @@ class Pipes:
                     pipe.open()
                     for part in parts:
                         pipe.write(part)
-                        stand_aside()
+                        yield_to_requests()
                 except Broken:
                     break_off(client)
                     raise
@@ -121,7 +119,7 @@ class _Pipe:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if self._end is None:
-            # A thread of the server may wait for a writer: this opens both ends, and closes them.
+            # A thread of the server may wait for a writer: open both ends, and close them.
             self._end = os.open(self.path, os.O_RDWR | os.O_NONBLOCK)
             self._remove()
         os.close(self._end)
@@ -133,7 +131,7 @@ class _Pipe:
         """Wait until the server reads. Raises Broken."""
         deadline = time.monotonic() + _OPEN_SECONDS
         while True:
-            # ENXIO: nobody reads yet.
+            # ENXIO: the server has not opened the pipe for reading yet.
             with contextlib.suppress(OSError):
                 self._end = os.open(self.path, os.O_WRONLY | os.O_NONBLOCK)
                 break
@@ -141,10 +139,10 @@ class _Pipe:
                 raise Broken("the process stops")
             if time.monotonic() > deadline:
                 raise Broken("the client has disconnected")
-        # Both ends are open. A process that is killed leaves nothing behind.
+        # Remove the file once both ends are open, so that a killed process leaves none.
         self._remove()
         if hasattr(fcntl, "F_SETPIPE_SZ"):
-            # Refused where the user has too many pipes; the default will do.
+            # Refused if the user has too many pipes; the default capacity suffices.
             with contextlib.suppress(OSError):
                 fcntl.fcntl(self._end, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
 
@@ -164,7 +162,7 @@ class _Pipe:
                 raise Broken("the client has disconnected") from None
 
     def _wait(self, deadline: float) -> None:
-        """Wait a moment until the pipe has room."""
+        """Wait up to a moment for room in the pipe."""
         room = select.poll()
         room.register(self._end or -1, select.POLLOUT)
         if not room.poll(_LOOK_SECONDS * 1000) and time.monotonic() > deadline:

@@ -1,8 +1,8 @@
 """Prepares an instance before its start; each step runs only if a cheap check says that it is due.
 
-A later start must be ready in five seconds, and Django's check for migrations takes most of one. `prepared.json` in
-DATA_DIR stores digests of the last preparation; its entry of a database is compared with the database, so that another,
-emptied or restored database is noticed.
+A later start must be ready in five seconds, and Django's check for migrations takes most of a second. `prepared.json`
+in DATA_DIR stores digests of the last preparation; its entry of a database is compared with the database, to detect
+another, emptied or restored database.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from platform_site.routers import written_databases
 
 Report = Callable[[str], None]
 
-# An arbitrary number that no other lock of ours uses; nodes that start together migrate one after the other.
+# An arbitrary number that no other advisory lock uses; nodes that start together migrate one after the other.
 _ADVISORY_LOCK = 7_403_116_001
 _FORK = multiprocessing.get_context("fork")
 
@@ -75,7 +75,7 @@ def prepare(report: Report, *, collects_static: bool = True) -> None:
     """Bring database, keys, static files and (in demo mode) demo data up to date; reports only the steps that run."""
     # Files that this process and its children write are readable by this user only.
     os.umask(0o077)
-    # Two starts on one DATA_DIR prepare one after the other; the second then finds everything done.
+    # Two starts with one DATA_DIR prepare one after the other; the second finds everything done.
     with private_files.lock(Path(settings.DATA_DIR) / "prepare.lock"):
         prepared = Prepared.load()
         _migrate(prepared, report)
@@ -131,10 +131,10 @@ def _migrate_all() -> None:
 
 
 def run_apart(work: Callable[[], object]) -> None:
-    """Run it in a child process. Raises RuntimeError with the text of what it raises.
+    """Run `work` in a child process. Raises RuntimeError with the text of its exception.
 
-    The memory that migrations take and leave in pieces is released with it. Left in this process, each process of the
-    instance, which are forked from it, would have some six megabytes more of its own.
+    The exit of the child releases the fragmented memory of migrations. In this process, it would add some six megabytes
+    to each process of the instance, which are forked from it.
     """
     connections.close_all()
     receiver, sender = _FORK.Pipe(duplex=False)
@@ -153,10 +153,10 @@ def run_apart(work: Callable[[], object]) -> None:
 def _tell_failure(work: Callable[[], object], sender: Connection) -> None:
     try:
         work()
-    except RuntimeError as error:  # a sentence for who starts the instance
+    except RuntimeError as error:  # its text is a sentence for the operator
         sender.send(RuntimeError(str(error)))
     except Exception as error:
-        # Not the error itself, since not every one can be made again from its arguments.
+        # Not the exception itself, since not all exceptions can be unpickled.
         failure = RuntimeError(f"{type(error).__name__}: {error}")
         failure.add_note("".join(traceback.format_exception(error)))
         sender.send(failure)
@@ -258,13 +258,13 @@ def _reported(report: Report, what: str) -> Iterator[None]:
 
 @contextmanager
 def _advisory_lock(alias: str) -> Iterator[None]:
-    """Hold an advisory lock: nodes with separate data directories but one PostgreSQL database migrate one after the
-    other.
+    """Hold an advisory lock, so that nodes with separate data directories but one PostgreSQL database migrate one after
+    the other.
     """
     if connections[alias].vendor != "postgresql":
         yield
         return
-    # In a transaction of its own: behind a pooler a lock of the session would stay with a session that others get.
+    # A transaction-level lock: behind a pooler a session-level lock would stay with a reused session.
     holder = connections.create_connection(alias)
     holder.set_autocommit(False)
     try:

@@ -1,7 +1,7 @@
-"""Sends pushed responses (foundation.pushed_responses), without a thread for each.
+"""Sends pushed responses (foundation.streamed_responses) without a thread for each.
 
-The server buffers what it is sent without a limit. So after UNREAD_BYTES the client must have read them before more is
-sent; one that reads nothing for STALLED_SECONDS is disconnected.
+The server buffers sent data without a limit. So after UNREAD_BYTES nothing more is sent until the client has read them;
+a client that reads nothing for STALLED_SECONDS is disconnected.
 """
 
 from __future__ import annotations
@@ -12,30 +12,27 @@ from typing import Final
 
 from django.http import HttpResponse
 
-from foundation.pushed_responses import Push
-from platform_site.serving.connections import ClientConnection
-from platform_site.serving.exchange import HttpProtocol, ResponseHead, Stream
+from foundation.streamed_responses import Push
+from platform_site.serving.connections import STALLED_SECONDS, ClientConnection
+from platform_site.serving.exchange import HttpProtocol, ResponseHead, Stream, on_disconnect
 
-#: Bytes that may wait in the server and the system for one client.
+#: Maximum unread bytes for one client in the buffers of the server and the system.
 UNREAD_BYTES: Final = 128 * 1024
-#: A client that reads nothing for this time has gone.
-STALLED_SECONDS: Final = 60.0
 
 
 class ServerOutlet:
-    """The response to one client, as a foundation.pushed_responses.Outlet."""
+    """The response to one client, as a foundation.streamed_responses.Outlet."""
 
     def __init__(self, protocol: HttpProtocol, client: str, head: ResponseHead, push: Push) -> None:
         self._connection = ClientConnection(client)
         self._lock = threading.Lock()
         self._protocol, self._head = protocol, head
-        # The head is sent with the first part: until then the response can become a refusal.
+        # The head is sent with the first part: until then an error response is possible.
         self._stream: Stream | None = None
         self._is_ended = False
         self._unread = 0
         self._stalled_since: float | None = None
-        self._watch = protocol.client_disconnect()
-        self._watch.add_done_callback(lambda done: push.close(), context=None)
+        self._end_watch = on_disconnect(protocol, push.close)
 
     def send(self, part: bytes) -> None:
         with self._lock:
@@ -50,16 +47,16 @@ class ServerOutlet:
                 replaced = {name.lower() for name in refusal.headers}
                 headers = [(name, value) for name, value in self._head.headers if name.lower() not in replaced]
                 self._protocol.response_bytes(refusal.status_code, [*headers, *refusal.items()], refusal.content)
-        self._watch.cancel()
+        self._end_watch()
 
     def end(self) -> None:
         with self._lock:
             if not self._is_ended:
                 self._is_ended = True
                 self._begun()
-            # The response ends with the object; the callback would keep the connection.
+            # Deleting the stream ends the response; the callback would keep the connection.
             self._stream = None
-        self._watch.cancel()
+        self._end_watch()
 
     def _begun(self) -> Stream:
         if self._stream is None:

@@ -1,10 +1,11 @@
-"""Receives requests: a request is submitted to the scheduler only when it is complete.
+"""Receives requests, and submits them to the scheduler when they are complete.
 
-The web server calls `Receiver.take` in its thread when it has the head of a request, and calls again for each part of
+The web server calls `Receiver.take` in its thread when it has the head of a request, and a callback for each part of
 the body. So a slow connection holds no thread and at most KNOWN_BYTES of memory.
 
-A body must arrive at a minimum rate (Arrival.deadline), and one of more than KNOWN_BYTES from a known sender
-(serving.callers), so that unknown senders cannot fill the disk. Their requests are answered without the body.
+A body must arrive at a minimum rate (Arrival.deadline), and a body of more than KNOWN_BYTES must come from a known
+sender (serving.callers), so that unknown senders cannot fill the disk. Others get a response without the body being
+received.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from django.http import HttpResponse
 from foundation import errors
 from foundation.error_summaries import summary_of
 from foundation.messages import TranslatableMessage as Message
-from foundation.wsgi import CAME_IN_CHUNKS, ON_DISCONNECT
+from foundation.streamed_responses import PipedResponse, PushedResponse
+from foundation.wsgi import HAS_CHUNKED_BODY, ON_DISCONNECT
 from identity.anonymous_forms import MAX_BYTES
 from identity.languages import activate_request_language
 from platform_site.logging import request_logged_as
@@ -35,18 +37,15 @@ from platform_site.middleware import assign_request_id
 from platform_site.recorded_requests import record_request
 from platform_site.serving.connection_balance import ConnectionBalance
 from platform_site.serving.exchange import (
-    RESPONSE_BYTES,
     Application,
     FileAnswer,
     Future,
     HttpProtocol,
     Parts,
-    PipedAnswer,
-    PushedAnswer,
     ResponseHead,
     Scope,
     environ_of,
-    stream,
+    on_disconnect,
 )
 from platform_site.serving.pipes import Pipes
 from platform_site.serving.pushes import ServerOutlet
@@ -54,20 +53,20 @@ from platform_site.serving.scheduler import MAX_QUEUED, Request, Scheduler
 
 logger = logging.getLogger("platform.serving")
 
-#: The server receives a body of at most this declared length as a whole, in one call.
+#: Maximum declared length of a body that the server receives as a whole, in one call.
 AT_ONCE_BYTES: Final = 16 * 1024
-#: A body up to this size is stored in memory, and accepted from unknown senders.
+#: Maximum size of a body that is stored in memory, and of one from an unknown sender.
 KNOWN_BYTES: Final = 64 * 1024
 #: Time for every body, and the bytes that extend it by a second (Apache's mod_reqtimeout has 20 and 500).
 BODY_SECONDS: Final = 20.0
 BYTES_PER_SECOND: Final = 500
-#: The file is deleted after this time; the server, which has opened it, continues to read.
+#: Time after which the file of a response is deleted; the server, which has opened it, continues to read.
 FILE_SECONDS: Final = 10.0
-#: Bodies that arrive, and connections, are looked at this often.
+#: Interval of the checks of arriving bodies and connections.
 WATCH_SECONDS: Final = 0.25
-#: Key of the environment: address and port of the client, which may be a proxy.
+#: Key of the environ: address and port of the client, which may be a proxy.
 CONNECTION: Final = "platform.connection"
-#: When the process stops, unfinished bodies have this time.
+#: Time for unfinished bodies to arrive when the process stops.
 STOP_SECONDS: Final = 3.0
 
 
@@ -120,7 +119,7 @@ class Receiver:
     """The requests of one web process.
 
     scheduler   executes the requests when their turn comes (platform_site.serving.scheduler)
-    balance     knows which connections are too many for this process
+    balance     determines which connections of this process to close
     """
 
     def __init__(
@@ -141,26 +140,26 @@ class Receiver:
         try:
             self._take(protocol, scope)
         except Exception:
-            # An exception in the server's own code would stop it.
+            # An exception would stop the server.
             logger.exception("could not take a request")
             protocol.response_bytes(500, [], b"")
 
     def call_soon_threadsafe(self, callback: Callable[..., None], *arguments: Any, context: Any = None) -> None:
-        """The server calls this in one of its threads when a future is done: the receiver is its event loop."""
+        """Called by the server in one of its threads when a future is done: the receiver is its event loop."""
         callback(*arguments)
 
-    #: The same, for a future that was done before a callback was added.
+    #: The same for a future that was done before the callback was added.
     call_soon = call_soon_threadsafe
 
     def watch(self) -> None:
-        """Refuse bodies that arrive too slowly, and balance connections; a loop for its own thread."""
+        """Refuse bodies that arrive too slowly, and balance connections; an endless loop for a separate thread."""
         while True:
             time.sleep(WATCH_SECONDS)
             try:
                 self.check(time.monotonic())
                 self._balance.compare(self._scheduler.count_requests())
             except Exception:
-                # If this thread ended, slow bodies would have no deadline.
+                # If this thread ended, deadlines of bodies would not be enforced.
                 logger.exception("could not check the bodies that arrive")
 
     def check(self, now: float) -> None:
@@ -177,7 +176,7 @@ class Receiver:
             self._files.popleft()[1].close()
 
     def stop(self) -> None:
-        """The process stops: limit the time of unfinished bodies, and end piped responses."""
+        """When the process stops: limit the time of unfinished bodies, and abort piped responses."""
         self._stop_at = time.monotonic() + STOP_SECONDS
         self._pipes.stop()
 
@@ -214,7 +213,7 @@ class Receiver:
         try:
             then(arrival, *arguments)
         except Exception:
-            # The server ignores a callback's exception, and the client would get no response.
+            # The server ignores exceptions of callbacks, and the client would get no response.
             logger.exception("could not receive a body")
             if self._end(arrival):
                 arrival.protocol.response_bytes(500, [], b"")
@@ -252,7 +251,7 @@ class Receiver:
             # Django reads a body by its length (RFC 9112, 7.1).
             arrival.environ["CONTENT_LENGTH"] = str(arrival.received)
             arrival.environ.pop("HTTP_TRANSFER_ENCODING", None)
-            arrival.environ[CAME_IN_CHUNKS] = True
+            arrival.environ[HAS_CHUNKED_BODY] = True
         arrival.body.seek(0)
         arrival.environ["wsgi.input"] = arrival.body
         self._serve(arrival.protocol, arrival.environ)
@@ -302,10 +301,10 @@ class Receiver:
         self._queue(protocol, environ, partial(self._answer, protocol, environ))
 
     def _queue(self, protocol: HttpProtocol, environ: dict[str, Any], work: Callable[[], None]) -> bool:
-        """Queue work of a request; False if the queue of its caller is full, and the request was refused."""
+        """Queue work of a request; False if the queue of its caller is full and the request was refused."""
         caller, is_unknown = self._policy.caller(environ)
         resolve = partial(self._policy.find_caller, environ) if is_unknown else None
-        if self._scheduler.submit(Request(caller, work, partial(_notify, protocol), resolve)):
+        if self._scheduler.submit(Request(caller, work, partial(on_disconnect, protocol), resolve)):
             return True
         refusal = errors.TooManyRequests(MAX_QUEUED, 1, retry_after_seconds=1, code=errors.QUEUE_FULL)
         _refuse(protocol, environ, refusal)
@@ -316,14 +315,14 @@ class Receiver:
         self._arrivals.discard(arrival)
         if not arrival.ended.acquire(blocking=False):
             return False
-        # Break the reference cycle future → callback → arrival: else the server keeps the connection, and a stopping
-        # process waits for it.
+        # Break the reference cycle future → callback → arrival, which would keep the connection open and delay the stop
+        # of the process.
         arrival.future = None
         return True
 
     def _answer(self, protocol: HttpProtocol, environ: dict[str, Any]) -> None:
         start = ResponseHead()
-        environ[ON_DISCONNECT] = partial(_notify, protocol)
+        environ[ON_DISCONNECT] = partial(on_disconnect, protocol)
         try:
             answer = self._application(environ, start)
         except Exception:
@@ -332,51 +331,24 @@ class Receiver:
             return
         finally:
             environ["wsgi.input"].close()
-        # The rest of a connection whose body was not received is the body.
+        # On a connection whose body was not received, the next bytes are that body: close it.
         if self._balance.closes(environ[CONNECTION]) or isinstance(environ["wsgi.input"], _NotReceived):
             start.headers.append(("Connection", "close"))
         if isinstance(answer, FileAnswer):
-            self._respond_with(protocol, start, answer.file)
-        elif isinstance(answer, PipedAnswer):
+            self._respond_with_file(protocol, start, answer.file)
+        elif isinstance(answer, PipedResponse):
             if not self._pipes.send(protocol, environ[CONNECTION], start, answer.parts):
                 _refuse(protocol, environ, errors.Unavailable(errors.SERVER_STOPPING, 1, retry_after_seconds=1))
-        elif isinstance(answer, PushedAnswer):
+        elif isinstance(answer, PushedResponse):
             answer.push.start(ServerOutlet(protocol, environ[CONNECTION], start, answer.push))
-        elif isinstance(answer, list):
-            self._respond(protocol, start, b"".join(answer))
         else:
-            # A long poll, the only streamed response (serving.application), has a thread of its own.
-            threading.Thread(target=stream, args=(protocol, start, answer), name="long poll", daemon=True).start()
+            protocol.response_bytes(start.status, start.headers, b"".join(answer))
 
-    def _respond(self, protocol: HttpProtocol, head: ResponseHead, body: bytes) -> None:
-        if len(body) <= RESPONSE_BYTES:
-            protocol.response_bytes(head.status, head.headers, body)
-            return
-        # The server reads a file as fast as the client reads the response.
-        file = tempfile.NamedTemporaryFile(prefix="response-")  # noqa: SIM115  (closed in `check`)
-        file.write(body)
-        file.flush()
-        self._respond_with(protocol, head, file)
-
-    def _respond_with(self, protocol: HttpProtocol, head: ResponseHead, file: IO[bytes]) -> None:
+    def _respond_with_file(self, protocol: HttpProtocol, head: ResponseHead, file: IO[bytes]) -> None:
         if not any(name.lower() == "content-length" for name, _ in head.headers):
             head.headers.append(("Content-Length", str(os.fstat(file.fileno()).st_size)))
         protocol.response_file(head.status, head.headers, file.name)
         self._files.append((time.monotonic(), file))
-
-
-def _notify(protocol: HttpProtocol, callback: Callable[[], None]) -> Callable[[], None]:
-    """Call `callback` when the client disconnects; the function that is returned ends this.
-
-    Without it the server would keep the callback for as long as the connection.
-    """
-    future = protocol.client_disconnect()
-    future.add_done_callback(lambda done: callback(), context=None)
-
-    def end() -> None:
-        future.cancel()
-
-    return end
 
 
 class _NotReceived(io.RawIOBase):
@@ -401,7 +373,7 @@ def _refuse_part(arrival: Arrival) -> None:
 
 
 def _refuse(protocol: HttpProtocol, environ: dict[str, Any], error: errors.PlatformError) -> None:
-    """Respond instead of the application, and close the connection, whose further input is the rest of the body."""
+    """Send an error response, and close the connection, whose next bytes are the rest of the body."""
     request = WSGIRequest({**environ, "wsgi.input": io.BytesIO()})
     request_id = assign_request_id(request)
     with activate_request_language(request) as language:
@@ -411,5 +383,5 @@ def _refuse(protocol: HttpProtocol, environ: dict[str, Any], error: errors.Platf
     protocol.response_bytes(rendered.status, [*headers, *rendered.headers.items()], orjson.dumps(rendered.body))
     with request_logged_as(request_id):
         logger.info("%s %s %d %s", request.method, request.path, rendered.status, error.code.type)
-    # Written with the next request of this process.
+    # The record is written with the next request of this process.
     record_request(request, HttpResponse(status=rendered.status), error=summary_of(error))

@@ -1,7 +1,7 @@
-"""Response headers that are checked once per value, in the web server's processes.
+"""Response headers whose checks are cached per value, for the web server's processes.
 
-Django encodes and searches name and value of each header, and looks each up again for the server: with nine headers an
-eighth of the work of a keyed read. Most headers have few values, which are checked when they are first set.
+Django encodes and checks name and value of each header, and looks each up again for the server: with nine headers an
+eighth of the CPU time of a keyed read. Most headers have few values, which are checked only when first set.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final
 from django.http import response
 from django.http.response import ResponseHeaders
 
-#: Headers with few values; others, such as ETag, would displace these.
+#: Headers with few values; others, such as ETag, would fill the cache.
 _REPEATED: Final = frozenset(
     {
         "Cache-Control",
@@ -24,7 +24,7 @@ _REPEATED: Final = frozenset(
     }
 )
 _MAX_CHECKED: Final = 1000
-#: (name, value) → what Django stores for them.
+#: (name, value) → name and value as Django stores them.
 _checked: dict[tuple[str, str], tuple[str, str]] = {}
 
 
@@ -55,5 +55,5 @@ class QuickHeaders(ResponseHeaders):
 
 
 def use_quick_headers() -> None:
-    """Give new responses these headers."""
+    """Make new responses use QuickHeaders."""
     response.ResponseHeaders = QuickHeaders  # type: ignore[misc]

@@ -1,22 +1,22 @@
-"""Decides which request of a web process executes next, so that no caller delays the others for long.
+"""Schedules the requests of a web process, so that no caller delays the others for long.
 
-CPU-bound threads slow one another down when they share an interpreter lock, so one request at a time holds the
-execution slot of the process. Each caller has a queue, and the callers take turns. A request leaves the slot
+CPU-bound threads that share an interpreter lock slow one another down, so one request at a time holds the execution
+slot of the process. Each caller has a queue, and the callers take turns. A request leaves the slot
 
 - at its end,
 - before it waits for something outside the process (`release`),
-- after SLICE_SECONDS, when requests of other callers wait or preempted ones defer to it, or OWN_SLICE_SECONDS, when its
-  own caller's wait (`preempt`).
+- after SLICE_SECONDS if requests of other callers wait or preempted ones defer to it, or after OWN_SLICE_SECONDS if
+  other requests of its caller wait (`preempt`).
 
-The server's thread that submits a request executes it at once if the slot is free, and then the queue until it is
-empty: handing a request from thread to thread takes as long as a small read. Meanwhile the server's other thread is
-parked. It listens in place of the first one when a request keeps that one for long. Request threads of the scheduler
-execute what waits behind a preempted request.
+The server thread that submits a request executes it at once if the slot is free, and then the queue until it is empty:
+passing a request to another thread takes as long as a small read. Meanwhile the other server thread is parked. It is
+unparked to listen when a request occupies the first one for long. Request threads of the scheduler execute the requests
+behind a preempted one.
 
-A request looks at the clock itself at each database statement (`defer`); a thread of the scheduler looks after those
-that execute none for long (`watch`). A preempted request goes on in its thread, and waits a moment at each statement
-while another request holds the slot, so short requests overtake long ones. One caller has at most MAX_RUNNING requests
-that run and MAX_QUEUED that wait, so no caller takes all threads or fills the memory.
+A request checks its time at each database statement (`defer`); a thread of the scheduler preempts requests that execute
+no statement for long (`watch`). A preempted request continues in its thread, and waits a moment at each statement while
+another request holds the slot, so short requests overtake long ones. A caller has at most MAX_RUNNING running and
+MAX_QUEUED waiting requests, so no caller takes all threads or fills the memory.
 """
 
 from __future__ import annotations
@@ -33,34 +33,34 @@ from foundation.fair_queue import FairQueue
 
 logger = logging.getLogger("platform.serving")
 
-#: A request holds the slot for this time at most while requests of other callers wait.
+#: Maximum time for which a request holds the slot while requests of other callers wait.
 SLICE_SECONDS: Final = 0.03
-#: The same while only requests of the same caller wait. Its writers would delay one another at SQLite's lock.
+#: The same while only requests of the same caller wait: longer, since its writers would wait for SQLite's lock.
 OWN_SLICE_SECONDS: Final = 0.3
-#: A request that holds the slot for this time is long: another thread of the server listens in place of its own.
+#: A request that holds the slot for this time is long: another server thread is unparked to listen.
 LONG_SECONDS: Final = 0.01
-#: The scheduler looks at the holder this often while there is no long request. Each look takes the interpreter lock
-#: from the holder: at every LONG_SECONDS that was a tenth of the processor time of keyed reads.
+#: Interval of checks of the holder while there is no long request. Each check takes the interpreter lock from the
+#: holder: an interval of LONG_SECONDS cost a tenth of the processor time of keyed reads.
 LOOK_SECONDS: Final = 0.05
-#: The same while requests of several callers wait, each of which the holder may delay until the next look.
+#: The same while requests of several callers wait, which the holder may delay until the next check.
 LOOK_FOR_SEVERAL_SECONDS: Final = 0.015
-#: A request without the slot waits for this time at most before it goes on.
+#: Maximum wait of a preempted request in `defer` before it continues without the slot.
 DEFER_SECONDS: Final = 0.02
-#: Long work outside of requests, such as an answer of a million rows, rests beside them: while one has begun within
-#: this time, for a multiple of the processor time that the work took.
+#: Long work outside of requests, such as a response of a million rows, pauses while requests run: if one has begun
+#: within this time, for a multiple (REST_FACTOR) of the work's processor time.
 QUIET_SECONDS: Final = 0.25
 REST_FACTOR: Final = 7.0
-#: A caller with a running request starts no other while this many run, without those that wait outside the process.
+#: A caller with a running request starts no other while this many requests run, without those that wait outside.
 MAX_RUNNING: Final = 3
-#: Requests of one caller that wait in the queue.
+#: Maximum requests of one caller in the queue.
 MAX_QUEUED: Final = 1000
-#: Requests of the process that run or wait for something outside; each has a thread.
+#: Maximum requests of the process that run or wait for something outside; each has a thread.
 MAX_THREADS: Final = 128
-#: The scheduler asks about the client of a request that has waited for this time.
+#: After this wait of a queued request, the scheduler watches for its client's disconnect.
 WATCH_SECONDS: Final = 1.0
-#: Threads of the server. One listens while the other executes a long request; else one of them is parked.
+#: Threads of the server: one listens while the other executes a long request; else one is parked.
 SERVER_THREADS: Final = 2
-#: Threads that are kept for the next requests.
+#: Maximum idle request threads.
 IDLE_THREADS: Final = 4
 
 
@@ -68,9 +68,9 @@ class Request:
     """A request that is queued or runs.
 
     caller    the name of the queue
-    work      answers the request
-    notify    calls its argument when the client disconnects
-    resolve   returns the name of the caller, which the process does not know yet; None when it is known
+    work      executes the request and sends its response
+    notify    registers a callback for the disconnect of the client
+    resolve   looks up the name of the caller, if it is not cached; None if it is known
     """
 
     __slots__ = ("caller", "is_counted", "notify", "resolve", "since", "work")
@@ -86,8 +86,8 @@ class Request:
         self.work = work
         self.notify = notify
         self.resolve = resolve
-        self.since = time.monotonic()  # it has waited since then, or has held the slot
-        self.is_counted = False  # among the running requests of its caller
+        self.since = time.monotonic()  # start of its wait, or of its holding the slot
+        self.is_counted = False  # whether it counts towards MAX_RUNNING
 
 
 class Scheduler:
@@ -105,17 +105,17 @@ class Scheduler:
         self._idle = 0
         self._deferring = 0  # preempted requests that wait a moment for a free slot
         self._submitter_executes = False
-        self._listening = SERVER_THREADS  # server threads that take the next request
+        self._listening = SERVER_THREADS  # number of server threads that are not parked or executing
         self._nobody_listens = threading.Condition(self._lock)
         self._is_stopping = False
         self._next_watch = 0.0
-        self._last_start = float("-inf")  # of a request, on the clock of time.monotonic
+        self._last_start = float("-inf")  # last start of a request, by time.monotonic
         self._current = threading.local()
 
     def submit(self, request: Request) -> bool:
-        """Queue a request, or execute it and those that wait behind it; False if its caller has too many in the queue.
+        """Queue a request, or execute it and those behind it; False if its caller has too many in the queue.
 
-        Threads: all of the server's; one of them at a time executes requests.
+        Called by all threads of the server, of which one at a time executes requests.
         """
         with self._lock:
             if self._queue.count_of(request.caller) >= MAX_QUEUED:
@@ -140,7 +140,7 @@ class Scheduler:
             return len(self._queue) + self._threads - self._idle
 
     def release(self) -> None:
-        """The request of this thread waits for something outside: give the slot to the next one."""
+        """Give the slot to the next request, before the request of this thread waits for something outside."""
         request: Request | None = getattr(self._current, "request", None)
         if request is None or not request.is_counted:
             return
@@ -152,7 +152,7 @@ class Scheduler:
             self._listen()
 
     def defer(self) -> None:
-        """Wait a moment for a free slot, if the request of this thread has lost it."""
+        """Wait up to DEFER_SECONDS for a free slot, if the request of this thread has lost it."""
         request: Request | None = getattr(self._current, "request", None)
         if request is None:
             return
@@ -165,8 +165,8 @@ class Scheduler:
             with self._lock:
                 self._deferring -= 1
 
-    def stand_aside(self) -> None:
-        """In a thread without a request rest while there are requests; in others as `defer`."""
+    def yield_to_requests(self) -> None:
+        """In a thread without a request, pause while there are requests; in others, as `defer`."""
         if getattr(self._current, "request", None) is not None:
             self.defer()
             return
@@ -178,7 +178,7 @@ class Scheduler:
         self._current.worked = worked
 
     def watch(self) -> None:
-        """Preempt requests that hold the slot for too long; a loop for a thread of its own."""
+        """Preempt requests that hold the slot for too long; an endless loop for a separate thread."""
         is_long = False
         while True:
             self._is_busy.wait()
@@ -188,7 +188,7 @@ class Scheduler:
                 is_long = self.preempt()
                 self.watch_clients()
             except Exception:
-                # Without this thread a long request would delay all others to its end.
+                # If this thread ended, a long request would delay all others until its end.
                 logger.exception("could not preempt")
 
     def preempt(self) -> bool:
@@ -207,14 +207,14 @@ class Scheduler:
             self._listen()
             if held >= SLICE_SECONDS:
                 waiting = [caller for caller in self._queue.callers if self._may_start(caller)]
-                # The holder may wait for a lock of the database that a deferring request has.
+                # The holder may wait for a database lock that a deferring request has.
                 if self._deferring or any(caller != holder.caller or held >= OWN_SLICE_SECONDS for caller in waiting):
                     self._vacate()
                     self._wake()
             return True
 
     def watch_clients(self) -> None:
-        """Drop requests that have waited for WATCH_SECONDS and whose clients have gone or will go."""
+        """Drop queued requests whose clients disconnect, once they have waited for WATCH_SECONDS."""
         now = time.monotonic()
         with self._lock:
             if now < self._next_watch:
@@ -231,7 +231,7 @@ class Scheduler:
             self._queue.remove(request)
 
     def finish(self, timeout_seconds: float) -> None:
-        """The process stops: wait until the running requests have ended."""
+        """Wait until the running requests have ended, when the process stops."""
         with self._changed:
             self._is_stopping = True
             self._changed.notify_all()
@@ -269,7 +269,7 @@ class Scheduler:
                 self._vacate()
 
     def _wait_for_next(self) -> Request | None:
-        """The next request for this thread; None if the thread is not needed any more."""
+        """The next request for this thread; None if the thread should end."""
         with self._changed:
             while (request := self._start()) is None:
                 if self._is_stopping or self._idle >= IDLE_THREADS:
@@ -287,7 +287,7 @@ class Scheduler:
             return request
 
     def _is_resolved(self, request: Request) -> bool:
-        """Whether the request may go on; a newly known caller with too many requests waits in its own queue."""
+        """Resolve the caller; False if the request must wait in the caller's own queue, since too many requests run."""
         if request.resolve is None:
             return True
         caller, request.resolve = request.resolve(), None
@@ -299,7 +299,7 @@ class Scheduler:
                 request.caller = caller
                 self._count(request)
                 return True
-            # Another object: a thread may start it before this one has ended the request.
+            # A new object, since another thread may start it before this thread has ended the request.
             self._queue.put(Request(caller, request.work, request.notify))
         return False
 
@@ -330,7 +330,7 @@ class Scheduler:
         self._slot_is_free.set()
 
     def _wake(self) -> None:
-        """Let a thread look for the next request."""
+        """Wake or start a thread for the next request."""
         if self._holder is not None or not self._queue:
             return
         if self._idle:

@@ -1,4 +1,4 @@
-"""Notifies systemd, so that `systemctl restart` of one node ends when the next node may be restarted."""
+"""Notifies systemd of readiness, so that `systemctl restart` returns when the next node may be restarted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def notify(state: str) -> None:
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address:
         return
-    # A service manager that does not answer must not stop the instance.
+    # An unavailable service manager must not stop the instance.
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
-        # "@" stands for the zero byte that begins an abstract address.
+        # A leading "@" means the zero byte of an abstract address.
         sender.sendto(state.encode(), "\0" + address[1:] if address.startswith("@") else address)

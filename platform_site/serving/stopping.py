@@ -11,8 +11,8 @@ from collections.abc import Callable
 def on_stop(action: Callable[[], None]) -> None:
     """Call `action` in a separate thread when the process receives SIGTERM or SIGINT. Call from the main thread.
 
-    A handler in Python would interrupt whatever the main thread does. So the handlers do nothing: the interpreter
-    writes the number of each signal that it handles into a pipe (signal.set_wakeup_fd) that a thread reads.
+    A Python handler would interrupt the main thread at any point. So the handlers do nothing: the interpreter writes
+    the number of each signal into a pipe (signal.set_wakeup_fd) that a thread reads.
     """
     reading, writing = os.pipe()
     os.set_blocking(writing, False)

@@ -1,8 +1,8 @@
-"""Makes Django's state of a thread, and its settings, cheap to read in the web server's processes.
+"""Speeds up the access to Django's per-thread state and settings in the web server's processes.
 
 Django stores connections, language and URL configuration in asgiref's Local, which supports event loops: an access
-takes 2 μs instead of 0.1, and a read of one row has twenty of them. The threads of this server have no event loop, so
-threading.local has the same effect. Django's test signals replace these objects in the same way.
+takes 2 μs instead of 0.1, and a read of one row needs twenty. The threads of this server have no event loop, so
+threading.local is equivalent. Django's test signals replace these objects in the same way.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from django.utils.translation import trans_real
 
 
 def use_thread_locals() -> None:
-    """Replace the stores. Connections that this thread has open stay with it."""
+    """Replace the stores; keeps the open connections of this thread."""
     handlers: tuple[Any, ...] = (connections, caches)
     for handler in handlers:
         store = threading.local()
@@ -32,10 +32,10 @@ def use_thread_locals() -> None:
 
 
 def use_plain_settings() -> None:
-    """Read a setting as a plain attribute.
+    """Make settings plain attributes.
 
     LazySettings inherits a `__getattribute__` that makes one method of a lazy object raise AttributeError unless the
-    wrapped object has it. Settings do not need that, and it makes each of the fifteen accesses of a read ten times as
-    slow.
+    wrapped object has it. Settings do not need that, and it makes each of the fifteen accesses of a read ten times
+    slower.
     """
     LazySettings.__getattribute__ = object.__getattribute__  # type: ignore[method-assign]

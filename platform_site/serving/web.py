@@ -4,9 +4,9 @@ import signal
 from collections.abc import Iterable
 from typing import Any
 
-# A worker process is forked from one that handles SIGTERM, and installs its own handler only after the application is
-# loaded. A SIGTERM in between would be lost, and stopping would wait for the worker until it is killed. While the
-# application loads the process serves no requests, so it may exit at once.
+# A worker process inherits a SIGTERM handler, and installs its own only after the application is loaded. A SIGTERM in
+# between would be lost, and stopping would wait until the worker is killed. While the application loads the process
+# serves no requests, so it may exit at once.
 signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 from django.conf import settings  # noqa: E402
@@ -23,7 +23,7 @@ from platform_site.serving.thread_state import use_plain_settings, use_thread_lo
 from platform_site.wsgi import application as django_application  # noqa: E402
 
 # Django's handlers are not needed: the connection pool checks the connections, each request sets its URL configuration,
-# and our caches have nothing to close.
+# and the caches have nothing to close.
 request_started.disconnect(close_old_connections)
 request_finished.disconnect(close_old_connections)
 request_finished.disconnect(reset_urlconf)
@@ -47,7 +47,7 @@ from platform_site.serving import bodies, callers  # noqa: E402
 
 
 class Policy:
-    """What a request may send, and who its caller is."""
+    """Limits and caller of a request; implements receiving.Policy."""
 
     max_bytes = staticmethod(bodies.max_bytes)
     takes_data = staticmethod(bodies.takes_data)
@@ -57,7 +57,7 @@ class Policy:
         self.caller = self._callers.name
 
     def prepare(self, environ: dict[str, Any]) -> None:
-        """Set the client's address where a trusted proxy has forwarded the request."""
+        """Set the client's address if a trusted proxy has forwarded the request."""
         if "HTTP_X_FORWARDED_FOR" in environ:
             _set_forwarded_address(environ, None)
 

@@ -1,4 +1,4 @@
-"""What a list is filtered by: each condition in words, with a link to the list without it."""
+"""The active filters of a list: each condition in words, with a link to the list without it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from django.core.exceptions import FieldDoesNotExist
 from django.utils.text import capfirst
 
 register = template.Library()
-#: Lookups of addresses → how they are written; others as equality.
+#: Lookup in a query string → its sign; others are shown as equality.
 _SIGNS = {"gte": " ≥", "gt": " >", "lte": " ≤", "lt": " <"}
 
 
 @register.inclusion_tag("admin/_active_filters.html")
 def active_filters(cl: Any) -> dict[str, Any]:
-    """The conditions that hold back rows of the list `cl`: of its filters, and those that only its address has."""
+    """The active conditions of the list `cl`: those of its filters, and those that are only in its query string."""
     left = dict(cl.get_filters_params())
     found = []
     for spec in cl.filter_specs:
@@ -29,7 +29,7 @@ def active_filters(cl: Any) -> dict[str, Any]:
 
 
 def _chosen(spec: Any, cl: Any, names: list[str]) -> str:
-    """The text of the filter's choice; the values in the address for filters that are fields to write into."""
+    """The text of the filter's choice; for filters with input fields, the values in the query string."""
     for choice in spec.choices(cl):
         if choice.get("selected") and "display" in choice:
             return str(choice["display"])
@@ -49,7 +49,7 @@ def _in_words(opts: Any, name: str, value: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    """A parameter is a text, in some versions of Django a list of those given."""
+    """The value of a parameter: a text or, in some versions of Django, a list."""
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 

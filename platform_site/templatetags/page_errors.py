@@ -1,4 +1,4 @@
-"""The errors of a form and of its rows, with where they stand on the page."""
+"""The errors of a form and of its rows, with their positions on the page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _GENERAL = "general"
 
 @dataclass(frozen=True, slots=True)
 class PageError:
-    """A message about a field. tab: the tab of the page that shows the field, as unfold names it."""
+    """A message about a field. tab: Unfold's name of the tab that shows the field."""
 
     label: str
     message: str
@@ -25,7 +25,7 @@ class PageError:
 
 @register.filter
 def page_errors(adminform: Any, formsets: Iterable[Any] | None) -> Iterator[PageError]:
-    """The errors of fields, those of the form first; errors above the form and above its rows are shown there."""
+    """The errors of fields, those of the form first; without non-field errors, which the page shows itself."""
     for field in _wrong_fields(adminform.form):
         yield from (PageError(field.label, message, field.id_for_label) for message in field.errors)
     for inline in formsets or ():

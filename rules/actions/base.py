@@ -1,4 +1,4 @@
-"""What an action type is, and the catalogue of them (spec 05, 5.3).
+"""Base class and catalogue of action types (spec 05, 5.3).
 
     @action_types.register
     class Warn(ActionType):
@@ -51,7 +51,7 @@ VALUE: tuple[ParameterType, ...] = ("Constant", "Attribute", "Reference", *TEMPL
 
 @dataclass(frozen=True, slots=True)
 class ParameterRule:
-    """A parameter of an action type: its label and accepted types; `lead` is what a sentence says before it."""
+    """A parameter of an action type: its label and accepted types; `lead`: the words before it in a sentence."""
 
     title: str
     types: tuple[ParameterType, ...]
@@ -59,7 +59,7 @@ class ParameterRule:
     lead: str = ""
 
     def default_type(self, spec: ParameterSpec) -> ParameterType:
-        """The type of a parameter for which the rule states none: messages with names in braces are templates."""
+        """The type of a parameter without one in the rule: messages with names in braces are templates."""
         return "Interpolate" if self.types == MESSAGE and spec.has_placeholder else self.types[0]
 
 
@@ -99,7 +99,7 @@ class BoundParameter:
         return value if isinstance(value, str) else format_value(value, language=firing.dataset.context.language)
 
 
-NOTHING = BoundParameter("Constant")
+EMPTY_PARAMETER = BoundParameter("Constant")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +124,9 @@ class ActionType:
     #: The action in a sentence, before its parameters: "refuse it".
     phrase: ClassVar[str] = ""
     parameters: ClassVar[tuple[ParameterRule, ...]] = ()
-    #: False: stored in rules, but not offered.
+    #: False: stored rules may have it, but new ones cannot choose it.
     is_available: ClassVar[bool] = True
-    #: True: shows the entity to people who may not see it, so the rule's author must be allowed to.
+    #: True: shows the entity to users who may not see it, so the rule's author must be allowed to see it.
     discloses_entity: ClassVar[bool] = False
 
     def check(self, action: ActionSpec, rule: RuleScope) -> Iterator[Finding]:
@@ -144,7 +144,7 @@ class ActionType:
                 yield bound
 
     def paths(self, action: BoundAction) -> Iterator[tuple[int, ReferencePath]]:
-        """What the action reads besides the entity: (index of the parameter, path)."""
+        """The reference paths that the action reads: (index of the parameter, path)."""
         return ((index, path) for index, parameter in enumerate(action.parameters) for path in parameter.paths)
 
     def bind(self, action: ActionSpec, rule: RuleScope) -> BoundAction:
@@ -158,11 +158,11 @@ class ActionType:
         return BoundAction(action, self, tuple(bound))
 
     def choices(self, index: int, repository: Repository[Any], context: CallContext) -> Sequence[Choice] | None:
-        """The values to offer for a parameter, as far as the caller may read them; None: it takes any text."""
+        """The choices for a parameter that the caller may read; None: any text."""
         return None
 
     def values_of(self, index: int, action: ActionSpec) -> str:
-        """The name of the attribute whose values a constant parameter takes; "" for texts."""
+        """The name of the attribute whose values the constant parameter has; "" for texts."""
         return ""
 
     def run(self, action: BoundAction, firing: Firing) -> None:
@@ -171,7 +171,12 @@ class ActionType:
 
 
 class BrokenAction(ValueError):
-    """The action cannot be run any more; the message says why."""
+    """The action can no longer be run; the message says why."""
+
+
+def listed_in(text: str) -> list[str]:
+    """The parts of a parameter's text, which commas, semicolons or spaces separate."""
+    return text.replace(",", " ").replace(";", " ").split()
 
 
 def reference_literal(text: str) -> str | None:
@@ -189,7 +194,7 @@ def bind_parameter(
     if spec.value is None or spec.value.strip() == "":
         if declared.required:
             return finding(f"Parameter{number}Value", _("Parameter {0} ({1}) is missing."), number, title)
-        return NOTHING
+        return EMPTY_PARAMETER
     type: Any = spec.type or declared.default_type(spec)
     if type not in declared.types:
         return finding(
@@ -219,7 +224,7 @@ class ActionTypes(EnumCatalogue[ActionType]):
     """The catalogue of action types."""
 
     def add(self, name: str, item: ActionType) -> None:
-        """Add a type. Raises ValueError for more parameters than a rule can hold, and as every catalogue does."""
+        """Add a type. Raises ValueError for more parameters than a rule can store, and as every catalogue does."""
         if len(item.parameters) > 3:
             raise ValueError(f"the action type {name} declares more parameters than a rule can hold")
         super().add(name, item)

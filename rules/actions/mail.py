@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 from django.core.exceptions import ValidationError
 from django.core.mail import EmailMessage
@@ -17,11 +16,13 @@ from django_q.tasks import async_task
 
 from domain.dataset.checks.authority import of_caller
 from domain.dataset.records.dry_run_hooks import ReportEntry
+from domain.dataset.records.record import UnitOfWork
+from domain.dataset.transactions.stored_writes import write_handlers
 from foundation import dry_runs
 from foundation.failures import record_problem
 from identity.context import CallContext
 from identity.mailed_links import mail_is_configured
-from rules.actions.base import MESSAGE, VALUE, ActionType, BoundAction, ParameterRule, action_types
+from rules.actions.base import MESSAGE, VALUE, ActionType, BoundAction, ParameterRule, action_types, listed_in
 from rules.read_access import Reads, unreadable
 from rules.scope import Finding, RuleScope, finding
 from rules.specs import ActionSpec
@@ -29,12 +30,8 @@ from rules.specs import ActionSpec
 if TYPE_CHECKING:
     from rules.firing import Firing
 
-_SEPARATOR = re.compile(r"[,;\s]+")
 
-
-def addresses_in(text: str) -> list[str]:
-    """The addresses of a list separated by commas, semicolons or spaces."""
-    return [part for part in _SEPARATOR.split(text) if part]
+_WRITE_HANDLER = "SendMail"
 
 
 def is_address(text: str) -> bool:
@@ -62,20 +59,20 @@ class SendMail(ActionType):
     )
 
     def check(self, action: ActionSpec, rule: RuleScope) -> Iterator[Finding]:
-        """Constant recipients must be addresses, and the instance must have a mail server."""
+        """Check that constant recipients are addresses, and that the instance has a mail server."""
         yield from super().check(action, rule)
         if not mail_is_configured():
             yield finding("ActionType", _("SENDMAIL cannot send: this instance has no mail server (EMAIL_URL)."))
         recipients = action.parameters[0]
         if recipients.type in (None, "Constant") and recipients.value:
-            for address in addresses_in(recipients.value):
+            for address in listed_in(recipients.value):
                 if not is_address(address):
                     yield finding("Parameter1Value", _("'{0}' is not an e-mail address."), address)
 
     def run(self, action: BoundAction, firing: Firing) -> None:
         """Defer the message to the commit; an invalid recipient gives a warning."""
         recipients = []
-        for address in addresses_in(action.text(0, firing)):
+        for address in listed_in(action.text(0, firing)):
             if is_address(address):
                 recipients.append(address)
             else:
@@ -85,13 +82,10 @@ class SendMail(ActionType):
         subject = action.text(1, firing, escape="header")
         body = action.text(2, firing)
         mail = _Mail(firing.rule.code, recipients, subject, body, self._is_readable(action, firing))
-        # Enqueued after the commit; robust, because the change cannot be refused any more.
-        firing.dataset.defer_write(
-            firing.key("SENDMAIL", action.spec.index), lambda: transaction.on_commit(mail, robust=True)
-        )
+        firing.dataset.defer_write(firing.key("SENDMAIL", action.spec.index), _MailWrite(mail))
 
     def _is_readable(self, action: BoundAction, firing: Firing) -> bool:
-        """Whether the caller of a dry run may read everything that the message is made of."""
+        """Whether the caller of a dry run may read all data in the message."""
         if dry_runs.current() is None:
             return False
         record = firing.record
@@ -107,7 +101,7 @@ def enqueue_mail(recipients: list[str], subject: str, body: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Mail:
-    """A message that waits for the commit. readable: a dry run may show it to the caller."""
+    """A message that is enqueued after the commit. readable: a dry run may show it to the caller."""
 
     rule: str
     recipients: list[str]
@@ -119,9 +113,35 @@ class _Mail:
         enqueue_mail(self.recipients, self.subject, self.body)
 
     def report_entries(self, context: CallContext) -> Iterator[ReportEntry]:
-        """The message; without its content, if that may hold what the caller may not read."""
+        """The message; without its content if the caller may not read all of its data."""
         shown = {"to": self.recipients, "subject": self.subject, "body": self.body} if self.readable else {}
         yield "mails", {"rule": self.rule, **shown}
+
+
+@dataclass(frozen=True, slots=True)
+class _MailWrite:
+    """The part of the commit, in this request or in a later one, that lets the message go (KeepableWrite)."""
+
+    mail: _Mail
+
+    def __call__(self) -> None:
+        self.write_all([self])
+
+    @classmethod
+    def write_all(cls, writes: Sequence[Self]) -> None:
+        """Enqueue the messages after the database's commit; robust, because the change can no longer be refused."""
+        for write in writes:
+            transaction.on_commit(write.mail, robust=True)
+
+    def freeze(self) -> tuple[str, Any]:
+        """The name of the write handler, and the message as JSON."""
+        return _WRITE_HANDLER, asdict(self.mail)
+
+
+@write_handlers.function(_WRITE_HANDLER)
+def mails_enqueue_stored(dataset: UnitOfWork, payloads: Sequence[dict[str, Any]]) -> None:
+    """Enqueue the messages that `_MailWrite.freeze` stored."""
+    _MailWrite.write_all([_MailWrite(_Mail(**payload)) for payload in payloads])
 
 
 def send_mail_now(recipients: list[str], subject: str, body: str) -> int:

@@ -1,8 +1,7 @@
-"""NOTIFYUSER: creates a Systems.Core.Notifications entity for each of some users."""
+"""NOTIFYUSER: creates a Systems.Core.Notifications entity for each of the listed users."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from django.utils.translation import gettext_noop as _
 
 from foundation.guids import is_guid, parse_guid
 from identity.models import User
-from rules.actions.base import MESSAGE, VALUE, ActionType, BoundAction, ParameterRule, action_types
+from rules.actions.base import MESSAGE, VALUE, ActionType, BoundAction, ParameterRule, action_types, listed_in
 from rules.scope import Finding, RuleScope, finding
 from rules.specs import ActionSpec
 
@@ -20,9 +19,8 @@ if TYPE_CHECKING:
     from rules.firing import Firing
 
 NOTIFICATIONS = "Systems.Core.Notifications"
-#: Prefix of the class of notifications whose action names none: USR_BR_0005 of the rule 0005.
+#: Prefix of the default class of notifications: USR_BR_0005 of the rule 0005.
 DEFAULT_CLASS = "USR_BR_"
-_SEPARATOR = re.compile(r"[,;\s]+")
 
 
 def find_user(text: str) -> str | None:
@@ -52,16 +50,16 @@ class NotifyUser(ActionType):
     )
 
     def check(self, action: ActionSpec, rule: RuleScope) -> Iterator[Finding]:
-        """Constant users must exist."""
+        """Check that constant users exist."""
         yield from super().check(action, rule)
         users = action.parameters[0]
         if users.type in (None, "Constant") and users.value:
-            for user in filter(None, _SEPARATOR.split(users.value)):
+            for user in listed_in(users.value):
                 if find_user(user) is None:
                     yield finding("Parameter1Value", _("There is no user '{0}'."), user)
 
     def run(self, action: BoundAction, firing: Firing) -> None:
-        """Create the notifications, once however often a commit raises the event. An unknown user gives a warning."""
+        """Create the notifications, once per commit. An unknown user gives a warning."""
         subject = action.text(1, firing)[:256]
         notification_class = (action.text(2, firing) or DEFAULT_CLASS + firing.rule.code)[:64]
         notified = {
@@ -69,7 +67,7 @@ class NotifyUser(ActionType):
             for record in firing.dataset.changed()
             if record.repository.name == NOTIFICATIONS and record.is_new
         }
-        for user in filter(None, _SEPARATOR.split(action.text(0, firing, escape="plain"))):
+        for user in listed_in(action.text(0, firing, escape="plain")):
             user_id = find_user(user)
             if user_id is None:
                 firing.dataset.warnings.append(gettext("There is no user '{0}'.").replace("{0}", user))

@@ -100,7 +100,7 @@ class SetValue(ActionType):
     )
 
     def check(self, action: ActionSpec, rule: RuleScope) -> Iterator[Finding]:
-        """The attribute can be set, and accepts the value's kind."""
+        """Check that the attribute can be set, and accepts the value's kind."""
         yield from super().check(action, rule)
         written, given = action.parameters[0].value, action.parameters[1]
         try:
@@ -143,7 +143,7 @@ class SetValue(ActionType):
         return [*own, *((name, name) for name in custom_names(repository))]
 
     def values_of(self, index: int, action: ActionSpec) -> str:
-        """The value is one of the attribute that is set."""
+        """The attribute that is set, for the value's input."""
         return (action.parameters[0].value or "").strip() if index == 1 else ""
 
     def _check_custom(self, action: ActionSpec, rule: RuleScope) -> Iterator[Finding]:
@@ -167,7 +167,7 @@ class SetValue(ActionType):
         if attribute is None:
             self._set_custom(action, firing, target.custom)
             return
-        # Localized where people read it, canonical where it is parsed again.
+        # Localized for texts, canonical for values that are parsed again.
         readable = attribute.kind in (Kind.STRING, Kind.MULTILANGUAGE)
         value = action.parameters[1].value(firing, escape="text" if readable else "plain")
         value = convert(attribute, value, language)
@@ -176,7 +176,7 @@ class SetValue(ActionType):
         dataset.assign(record, attribute, value)
 
     def _set_custom(self, action: BoundAction, firing: Firing, code: str) -> None:
-        """Set a custom property. Of another one it takes the description and the id of the value, too."""
+        """Set a custom property. From another custom property it also copies description and id of the value."""
         record, dataset, author = firing.record, firing.dataset, firing.rule.author
         source = action.parameters[1].name
         if source is not None and source.custom:

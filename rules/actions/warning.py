@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @action_types.register
 class Warn(ActionType):
-    """The message is returned to the caller beside the response (header X-Warnings, annotation @erpnet.warnings)."""
+    """Return the message with the response (header X-Warnings, annotation @erpnet.warnings)."""
 
     name = "WARNING"
     number = 3

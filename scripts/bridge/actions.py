@@ -22,12 +22,12 @@ from scripts.sandbox.well_formed_json import well_formed
 NOTIFICATIONS = "Systems.Core.Notifications"
 ATTACHMENTS = "General.Documents.DocumentFileAttachments"
 MAX_HTTP_SECONDS = 10.0
-#: Of a user who may not create notifications otherwise.
+#: Limit of a user without the right to create notifications.
 NOTIFICATIONS_PER_MINUTE = 20
 
 
 def user_of(context: CallContext) -> dict[str, Any]:
-    """The user of the context, as scripts see it."""
+    """The user of the context, in the form for scripts."""
     caller = context.user
     if caller is None:
         return {"id": None, "name": "", "login": "", "roles": [], "locale": context.language, "email": ""}
@@ -51,7 +51,7 @@ def session_of(context: CallContext) -> dict[str, Any]:
 
 
 def count_notification(context: CallContext) -> None:
-    """Count a notification of a caller who could not create one otherwise. Raises TooManyRequests."""
+    """Count a notification of a caller without the right to create one. Raises TooManyRequests."""
     if context.user is None or context.permissions.allows(NOTIFICATIONS, "create"):
         return
     try:
@@ -64,8 +64,8 @@ def count_notification(context: CallContext) -> None:
 
 
 def notify(dataset: Dataset, user_id: Any, message: str) -> Record:
-    """Create a notification in the dataset, written with its commit. Its anchor is the login of the script's caller:
-    the text may claim anything.
+    """Create a notification in the dataset. Its anchor is the login of the script's caller, because the text is not
+    trusted.
     """
     if not isinstance(user_id, str) or not is_guid(user_id):
         raise errors.BadRequest(errors.INVALID_LITERAL, user_id, "Edm.Guid", "Action.notify.user", target="id")

@@ -20,7 +20,7 @@ from foundation.messages import translated
 from scripts.bridge.frames import Frames
 from scripts.bridge.handles import Handles
 from scripts.bridge.messages import Messages
-from scripts.bridge.registry import MAX_SAID, host_calls
+from scripts.bridge.registry import MAX_ERROR_CHARACTERS, host_calls
 from scripts.bridge.writing import Writer
 from scripts.sandbox.errors import HostCallError
 
@@ -34,7 +34,7 @@ _ONLY_READS = Message("the script of a calculated attribute only reads: it chang
 
 @dataclass(frozen=True, slots=True)
 class RowsOfRun:
-    """Entities that a function body is called for, one after another, and the type of what it returns."""
+    """Entities for each of which a function body is called, and the type of its result."""
 
     records: Sequence[Record]
     value_type: str
@@ -55,10 +55,10 @@ class Bridge:
     """Access of one run to a dataset.
 
     transactions       False if the dataset belongs to an operation in progress (rules)
-    read_only          only calls that read are answered (calculated attributes)
+    read_only          only reading calls are allowed (calculated attributes)
     depth              number of enclosing scripts
     messages           of Action.log and Action.error
-    committed          Transaction.commit() succeeded at least once
+    committed          whether Transaction.commit() has succeeded
     cancelled          the message of Action.cancel(), or None
     """
 
@@ -101,7 +101,7 @@ class Bridge:
             "files": files,
             "members": {result.member: name for name in host_calls.names() if (result := host_calls[name]).member},
         }
-        return orjson.dumps(given, default=_plain)
+        return orjson.dumps(given, default=_plain, option=orjson.OPT_UTC_Z)
 
     def call(self, method: str, arguments: list[Any]) -> Any:
         """Answer one call. Raises Refusal for errors that the script may catch."""
@@ -133,7 +133,7 @@ class Bridge:
         return {**self.frames.of(records), "r": [self.handles.show(record) for record in records]}
 
     def changed(self) -> dict[str, Any]:
-        """Changes of the last call to entities that the script knows."""
+        """Changes of the last call to entities that the script has received."""
         result = self.handles.changes()
         return {**self.frames.of(result.changed), "gone": result.gone, "stale": result.stale}
 
@@ -162,8 +162,8 @@ def event_values(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _shortened(error: errors.PlatformError) -> errors.PlatformError:
-    error.parameters = tuple(translated(parameter, gettext)[:MAX_SAID] for parameter in error.parameters)
-    error.target = None if error.target is None else error.target[:MAX_SAID]
+    error.parameters = tuple(translated(parameter, gettext)[:MAX_ERROR_CHARACTERS] for parameter in error.parameters)
+    error.target = None if error.target is None else error.target[:MAX_ERROR_CHARACTERS]
     return error
 
 

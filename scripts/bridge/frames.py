@@ -25,6 +25,7 @@ from domain.model.registry import derived, repositories
 from domain.model.repository import Repository
 from domain.odata.operations.catalogue import operations
 from foundation.kinds import Kind
+from foundation.texts import utc_text
 from scripts.bridge import loading
 from scripts.bridge.handles import Handles
 
@@ -45,7 +46,7 @@ _CONVERTERS: dict[Kind, Callable[[Any], Any]] = {
 
 
 class Frames:
-    """Frames of one run: a repository is described with the first of its entities."""
+    """Frames of one run; the first entities of a repository are sent with its description."""
 
     def __init__(self, handles: Handles) -> None:
         self._handles = handles
@@ -63,7 +64,7 @@ class Frames:
         return answer
 
     def describe(self, repository: Repository[Any]) -> dict[str, Any]:
-        """The description, sent with this answer."""
+        """The description, for the current answer."""
         self._described.add(repository.name)
         return description(repository)
 
@@ -82,7 +83,7 @@ class Frames:
 
 
 def columns(repository: Repository[Any], records: Sequence[Record]) -> dict[str, list[Any]]:
-    """Attribute → values in the script's form, null for hidden references; only attributes with a value somewhere."""
+    """Attribute → values in the script's form, null for hidden references; without attributes that are always null."""
     names, getter, converters = _shape(repository)
     try:
         rows = [getter(record.values) for record in records]
@@ -105,12 +106,12 @@ def columns(repository: Repository[Any], records: Sequence[Record]) -> dict[str,
 
 
 def calculated_frame(value: Any) -> Any:
-    """The value of a calculated attribute in the script's form: dates are texts, as the API writes them."""
+    """The value of a calculated attribute in the script's form: dates as texts in the API's format."""
     match value:
         case Decimal():
             return float(value)
         case datetime.datetime():
-            return value.isoformat().replace("+00:00", "Z")
+            return utc_text(value)
         case datetime.date():
             return value.isoformat()
     return value

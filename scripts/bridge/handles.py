@@ -19,7 +19,7 @@ Key = tuple[str, str]
 
 @dataclass(slots=True)
 class Entry:
-    """An entity that the script has received. `record` is replaced when the dataset has been reloaded meanwhile."""
+    """An entity that the script has received. `record` is replaced after the dataset was reloaded."""
 
     record: Record
     key: Key
@@ -77,21 +77,21 @@ class Handles:
         return [self._current(entry) for entry in entries]
 
     def present(self, handles: list[Any]) -> list[Record]:
-        """As `known`. Raises NotFound when one is gone."""
+        """As `known`. Raises NotFound for deleted ones."""
         result = self.known(handles)
         for handle, record in zip(handles, result, strict=True):
             if record is None:
                 self.record(handle)
         return [record for record in result if record is not None]
 
-    def saw(self, record: Record) -> None:
+    def mark_seen(self, record: Record) -> None:
         """Mark the record's last change as seen."""
         handle = self._by_key.get(record.key)
         if handle is not None:
             self._entries[handle].seen = _seen(record)
 
     def changes(self) -> Changes:
-        """Changes that the script has not received, of entities that it has."""
+        """Changes, not sent yet, of entities that the script has received."""
         result = Changes([], [], [])
         records = self.dataset.records
         for handle, entry in enumerate(self._entries):

@@ -30,7 +30,7 @@ def query(dataset: Dataset, repository: Repository[Any], filter: str, orderby: s
 
 
 def _savepoint() -> AbstractContextManager[Any]:
-    """A failed query (division by zero) aborts PostgreSQL's transaction. On SQLite a savepoint would take the lock."""
+    """A savepoint on PostgreSQL, where a failed query aborts the transaction; on SQLite it would take the lock."""
     is_needed = connection.in_atomic_block and connection.vendor == "postgresql"
     return transaction.atomic() if is_needed else nullcontext()
 
@@ -52,7 +52,7 @@ def visible(dataset: Dataset, repository: Repository[Any], ids: Sequence[str]) -
 
 
 def _shown(dataset: UnitOfWork, repository: Repository[Any], records: Iterable[Record]) -> set[str]:
-    """Guids of the records that row policies allow. New records of the dataset are the caller's own."""
+    """Guids of the records that row policies allow, and of new records, which are the caller's own."""
     records = list(records)
     if not Access(dataset.context.permissions).restricts(repository):
         return {record.id for record in records}
@@ -142,9 +142,9 @@ def load_path(dataset: Dataset, records: Iterable[Record], path: Iterable[str]) 
 
 
 def display_texts(dataset: Dataset, records: Sequence[Record]) -> list[str]:
-    """Display texts: one query for stored entities, from the dataset if changes are pending."""
+    """Display texts: one query for stored entities; from the dataset for those with pending changes."""
     if dataset.is_pending or len(records) == 1:
-        return [record.describe() for record in dataset.foreseen(records)]
+        return [dataset.display_text(record) for record in dataset.foreseen(records)]
     by_repository: dict[Repository[Any], list[str]] = {}
     for record in records:
         by_repository.setdefault(record.repository, []).append(record.id)
@@ -152,7 +152,7 @@ def display_texts(dataset: Dataset, records: Sequence[Record]) -> list[str]:
     for repository, ids in by_repository.items():
         rows = select_rows(repository, ("Id", "DisplayText"), ctx=dataset.context, ids=ids)
         texts.update((row[0], row[1]) for row in rows)
-    return [texts[record.id] if record.id in texts else record.describe() for record in records]
+    return [texts[record.id] if record.id in texts else dataset.display_text(record) for record in records]
 
 
 def unknown_member(repository: Repository[Any], name: str) -> errors.BadRequest:

@@ -1,6 +1,6 @@
-"""Messages that a script writes by Action.log and Action.error: a bounded number of bytes, of each run and each minute.
+"""Messages of Action.log and Action.error, with limits per run and per minute.
 
-Any script may write them, also of a caller without any right, and they are stored.
+The limits are needed because the messages are stored, and scripts of callers without any right may write them.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from foundation import errors
 from identity import rate_limits
 from identity.context import CallContext
 
-#: Of one message.
+#: Limit of one message.
 MAX_CHARACTERS: Final = 10_000
-#: Of one run, and of the runs of a user in a minute.
+#: Limits of one run, and of a user's runs in a minute.
 RUN_BYTES: Final = 100_000
 MINUTE_BYTES: Final = 1_000_000
-#: A short message is a row all the same.
+#: Counted in addition to the text of each message, for its row.
 _ROW_BYTES: Final = 100
 _FULL: Final = "Further messages of this script are not kept."
 _FULL_MINUTE: Final = "Messages of this script are not kept: its caller has written many in this minute."
@@ -30,15 +30,15 @@ class Messages:
         self._size = 0
 
     def add(self, kind: str, text: str) -> None:
-        """Keep a message; beyond RUN_BYTES only that there were others."""
+        """Add a message; beyond RUN_BYTES only one warning that messages were dropped."""
         if self._size > RUN_BYTES:
             return
         text = text[:MAX_CHARACTERS]
         self._size += len(text.encode("utf-8", "replace")) + _ROW_BYTES
         self._kept.append((kind, text) if self._size <= RUN_BYTES else ("Warning", _FULL))
 
-    def taken(self, context: CallContext) -> list[tuple[str, str]]:
-        """The messages to store. Counts them as the caller's; beyond MINUTE_BYTES there is only one."""
+    def to_store(self, context: CallContext) -> list[tuple[str, str]]:
+        """The messages to store, counted as the caller's; beyond MINUTE_BYTES only one warning."""
         if self._kept and context.user is not None:
             try:
                 rate_limits.count(f"script-messages:{context.user.id}", MINUTE_BYTES, amount=self._size)

@@ -16,11 +16,12 @@ from domain.model.values import parse_input
 from foundation import errors, like_patterns
 from foundation.kinds import Kind
 from foundation.messages import TranslatableMessage as Message
+from foundation.texts import utc_text
 from scripts.json_values import has_more_parts
 
 DEFAULT_FETCH = 1_000
 MAX_ROWS = 10_000
-#: Maximum number of values, about what the grammar reads; building a longer text would block the process for seconds.
+#: Maximum number of values, about the limit of the grammar; building a longer text would block the process for seconds.
 MAX_VALUES = 25_000
 OPTIONS = ("fetch", "orderBy", "filter")
 #: Any character, line breaks included, in patterns of matchesPattern.
@@ -62,7 +63,7 @@ def order_text(given: Any) -> str:
 
 
 def fetch_limit(given: Any) -> int:
-    """Number of rows to fetch: one more than allowed shows that there are too many."""
+    """Number of rows to fetch: one more than allowed, to detect that there are too many."""
     if given is None:
         return DEFAULT_FETCH
     if isinstance(given, bool) or not isinstance(given, int) or given < 0:
@@ -90,8 +91,8 @@ def read_options(given: Any) -> dict[str, Any]:
 def _attribute(
     repository: Repository[Any], name: str, value: Any, entity_id: Callable[[Any], str | None], language: str
 ) -> str:
-    if name.lower().startswith(custom_properties.PREFIX.lower()):
-        known = custom_properties.definition(repository.name, custom_properties.PREFIX + name[15:])
+    if custom_properties.is_name(name):
+        known = custom_properties.definition(repository.name, name)
         return _comparisons(known.api_name, None, value, _text_literal)
     attribute = repository.attribute(name) or repository.attribute_behind(name)
     if attribute is None:
@@ -114,7 +115,7 @@ def _attribute(
 
 
 def _comparisons(name: str, operand: str | None, value: Any, literal: Literal) -> str:
-    """name: compared with null; operand: compared with values (the key, of a reference)."""
+    """name: compared with null; operand: compared with values (the key of a reference)."""
     given = value if isinstance(value, list) else [value]
     result: list[str] = []
     include_nulls = False
@@ -177,13 +178,13 @@ def _like(name: str, operand: str, value: Any, literal: Literal) -> str:
         return f"{lowered} eq {_text_literal(texts[0])}"
     result: list[str] = []
     if exact:
-        # Added so that the database can use an index.
+        # These conditions let the database use an index.
         first, *inner, last = texts
         result += [f"startswith({lowered},{_text_literal(first)})"] if first else []
         result += [f"contains({lowered},{_text_literal(text)})" for text in inner if text]
         result += [f"endswith({lowered},{_text_literal(last)})"] if last else []
     if not exact or len([text for text in texts if text]) > 1:
-        # The parts must be in order: matched once more, exactly.
+        # The pattern also checks the order of the parts.
         pattern = f"{_ANY}*".join(
             "".join(_ANY if character is None else re.escape(character) for character in part) for part in parts
         )
@@ -212,7 +213,7 @@ def literal_text(attribute: Attribute, value: Any) -> str:
         case Decimal():
             return format(value, "f")
         case datetime.datetime():
-            return value.astimezone(datetime.UTC).isoformat().replace("+00:00", "Z")
+            return utc_text(value)
         case datetime.date():
             return value.isoformat()
         case int():

@@ -1,8 +1,8 @@
 """Registry of the host calls of the prelude: one function each.
 
-A script can change what the prelude uses (`Array.prototype.map = …`), and so send any arguments. Arguments are
-therefore checked against the function's annotations before the call: `str`, `bool`, `list[Any]`, and `Any` for
-arguments that the function checks itself.
+A script can change globals that the prelude uses (`Array.prototype.map = …`), and so send any arguments. So arguments
+are checked against the function's annotations before the call: `str`, `bool`, `list[Any]`, and `Any` for arguments that
+the function checks itself.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final
 from foundation.catalogue import Catalogue
 
 #: Maximum length of script text in an error message.
-MAX_SAID: Final = 2_000
+MAX_ERROR_CHARACTERS: Final = 2_000
 
 Answer = dict[str, Any] | list[Any] | str | None
 #: A function of the bridge and the script's arguments.
@@ -40,7 +40,7 @@ class HostCall:
 
     member  name of the call in `Action` for scripts, with arguments and answer as JSON; "" for calls of the prelude
     only
-    reads   it changes, sends and ends nothing, so that scripts of calculated attributes may use it
+    reads   whether it only reads, so that scripts of calculated attributes may use it
     """
 
     answer: HostFunction

@@ -24,7 +24,7 @@ from scripts.bridge.handles import Handles
 class Writer:
     """Changes entities for a script.
 
-    free   an entity that may be changed without permission: the subject of a rule's script
+    free   entity that may be changed without permission: the subject of a rule's script
     """
 
     def __init__(self, dataset: Dataset, handles: Handles, *, free: Record | None) -> None:
@@ -46,7 +46,7 @@ class Writer:
         self._fill(record, {PREFIX + escape_code(code): value})
 
     def create(self, repository: Repository[Any], initial: Any, *, parent: Record | None = None) -> Record:
-        """Create an entity with initial values; removed again if one of them is refused."""
+        """Create an entity with initial values; it is removed if one of them is refused."""
         given = initial if initial is not None else {}
         if not isinstance(given, Mapping):
             raise errors.BadRequest(errors.INVALID_BODY, Message("createNew takes an object of attributes"))
@@ -148,9 +148,9 @@ class Writer:
 
 
 def _exact(record: Record, name: str, value: Any) -> Any:
-    """The stored decimal if a script returns the number that it received for it.
+    """The stored decimal if the script assigns the number that it received for it, so that no digits are lost.
 
-    Script numbers are doubles with fifteen digits; an unchanged value keeps all of its digits.
+    Script numbers are doubles with fifteen digits.
     """
     number = value.get("Value") if isinstance(value, dict) else value
     if not isinstance(number, int | float) or isinstance(number, bool):

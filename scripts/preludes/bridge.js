@@ -242,7 +242,7 @@ const entityTraps = {
       return name === Symbol.toPrimitive ? (hint) => (hint === "number" ? NaN : displayText(state)) : undefined;
     const member = memberOf(state.type, name);
     if (member !== null) return member.read(state, member);
-    if (name.startsWith("CustomProperty_")) return customByName(state, name);
+    if (/^customproperty_/i.test(name)) return customByName(state, name);
     if (silent.has(name)) return Object.prototype[name];
     return calculated(state, name);
   },

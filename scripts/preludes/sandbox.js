@@ -21,12 +21,12 @@
   const uncurried = (method) => (self, ...args) => apply(method, self, args);
   const globalEval = eval, parseInt_ = parseInt;
   const String_ = String, Error_ = Error, SyntaxError_ = SyntaxError, TypeError_ = TypeError;
-  const isFinite_ = Number.isFinite, isArray = Array.isArray;
+  const isFinite_ = Number.isFinite, isNaN_ = Number.isNaN, isArray = Array.isArray;
   const slice = uncurried(String.prototype.slice), repeated = uncurried(String.prototype.repeat);
   const padded = uncurried(String.prototype.padEnd), fixed = uncurried(Number.prototype.toFixed);
   const split = uncurried(String.prototype.split), lastIndexOf = uncurried(String.prototype.lastIndexOf);
   const sourceOf = uncurried(Function.prototype.toString);
-  const tagOf = uncurried(Object.prototype.toString);
+  const tagOf = uncurried(Object.prototype.toString), timeOf = uncurried(Date.prototype.getTime);
   const then = uncurried(Promise.prototype.then);
   const entry = uncurried(Map.prototype.set), removal = uncurried(Map.prototype.delete);
   const entries = uncurried(Map.prototype.forEach), elements = uncurried(Set.prototype.forEach);
@@ -249,6 +249,7 @@
   });
 
   const isError = (value) => attempt(() => value instanceof Error_, false);
+  const isInvalidDate = (value) => attempt(() => isNaN_(timeOf(value)), false);
   const placeOf = (value) => (thrown !== null && is(thrown.value, value) ? thrown : null);
 
   // -- rejected promises -----------------------------------------------------------------------------------------
@@ -325,11 +326,21 @@
     }
   }
 
+  const noJson = (what, key) => new TypeError_(what + " has no JSON form" + (key === "" ? "" : ", at " + key));
+  const PLAIN = { __proto__: null, Object: true, Array: true, Boolean: true, Number: true, String: true };
+
+  // A replacer of JSON.stringify that refuses what it would leave out or write as null or {}. An output without a value,
+  // and no returned value, are none.
   function strict(key, value) {
     const type = typeof value;
-    if (type === "function" || type === "symbol" || type === "bigint" || (type === "number" && !isFinite_(value)))
-      throw new TypeError_("a " + (type === "number" ? "number that is not finite" : type) + " has no JSON form" +
-        (key === "" ? "" : ", at " + key));
+    if (type === "function" || type === "symbol" || type === "bigint") throw noJson("a " + type, key);
+    if (type === "number" && !isFinite_(value)) throw noJson("a number that is not finite", key);
+    if (value === undefined && key !== "" && this !== parameters) throw noJson("undefined", key);
+    if (value === null && this[key] !== null && isInvalidDate(this[key])) throw noJson("an invalid Date", key);
+    if (type === "object" && value !== null) {
+      const tag = slice(tagOf(value), 8, -1);
+      if (PLAIN[tag] !== true) throw noJson("an object of type " + tag, key);
+    }
     return value;
   }
 

@@ -7,7 +7,7 @@ worker.py    the program that runs JavaScript                           (the con
 wire.py      the worker's socket and console memory                        "
 jobs.py      converts a run's job for the JavaScript context               "
 confinement.py  drops privileges before the first script                   "
-../preludes/sandbox.js   the first code in every context                   "
+../preludes/sandbox.js   first code of every context                       "
 positions.py positions in the author's source                              "
 protocol.py  frames between the two, errors.py and limits.py             (both sides)
 

@@ -1,7 +1,7 @@
 """Confines a worker before the first script: identity, descriptors, limits, system calls.
 
 Each measure is applied separately and its success recorded, so that a kernel without one of them (or macOS) still has
-the others. Everything is done with ctypes and the standard library; nothing can be imported afterwards.
+the others. Uses only ctypes and the standard library; nothing can be imported afterwards.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ PR_SET_NO_NEW_PRIVS: Final = 38
 SECCOMP_MODE_FILTER: Final = 2
 
 NOBODY: Final = 65534
-# Beside the JavaScript heap: Python's copies of one message, and the allocator's fragmentation.
+# Memory besides the JavaScript heap: Python's copies of one message, and fragmentation.
 ADDRESS_SPACE_HEADROOM_BYTES: Final = 256_000_000
 
-# Under load a script has a third of the processor time of a request's thread.
+# With this niceness a script gets a third of the processor time of a request's thread under load.
 NICENESS: Final = 5
 
 # include/uapi/linux/audit.h
@@ -51,7 +51,7 @@ ALLOWED_SYSCALLS: Final[dict[str, dict[str, int]]] = {
 SOCKET_SYSCALLS: Final = {"x86_64": {"read": 0, "write": 1}, "aarch64": {"read": 63, "write": 64}}
 MEMORY_SYSCALLS: Final = {"x86_64": {"mmap": 9, "mprotect": 10}, "aarch64": {"mmap": 222, "mprotect": 226}}
 PROT_EXEC: Final = 4
-# For limit_cpu, on the process itself and that one limit. The soft limit only moves below the hard one anyway.
+# prlimit64 for limit_cpu: only on the process itself and RLIMIT_CPU, whose soft limit stays below the hard one.
 LIMIT_SYSCALL: Final = {"x86_64": 302, "aarch64": 261}
 
 EPERM: Final = 1
@@ -72,21 +72,21 @@ DATA_ARG2: Final = 32
 
 
 def confine(*, socket_fd: int, memory_bytes: int, host_pid: int) -> dict[str, bool]:
-    """Apply every measure, in the order in which each still permits the next; returns which succeeded."""
+    """Apply every measure, in an order in which each permits the next; returns measure → success."""
     mapped_bytes = _address_space_bytes()
     os.closerange(0, socket_fd)
     os.closerange(socket_fd + 1, _open_files_ceiling())
     linux = sys.platform == "linux"
     prctl = _prctl() if linux else None
-    done = {"unprivileged": _succeeds(_become_nobody)}
+    done = {"unprivileged": _succeeds(_drop_root)}
     # After the change of identity, which clears it.
     done["dies_with_host"] = prctl is not None and _succeeds(lambda: prctl(PR_SET_PDEATHSIG, signal.SIGKILL))
     if os.getppid() != host_pid:
-        os._exit(0)  # the host ended before the line above
+        os._exit(0)  # the host ended before the death signal was set
     done["address_space"] = _succeeds(
         lambda: _limit(resource.RLIMIT_AS, mapped_bytes + 2 * memory_bytes + ADDRESS_SPACE_HEADROOM_BYTES)
     )
-    # Requests go first where scripts would take all processors.
+    # Requests have precedence when scripts use all processors.
     done["low_priority"] = _succeeds(_lower_priority)
     done["no_core"] = _succeeds(lambda: _limit(resource.RLIMIT_CORE, 0))
     done["no_file_growth"] = _succeeds(lambda: _limit(resource.RLIMIT_FSIZE, 0))
@@ -102,14 +102,14 @@ def _lower_priority() -> None:
 
 
 def limit_cpu(seconds: float) -> None:
-    """Exit soon after so much processor time. The host kills first; this is for when it cannot."""
+    """Limit the processor time, as a fallback: normally the host kills the worker first."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     soft = int(usage.ru_utime + usage.ru_stime + seconds) + 2
     resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.getrlimit(resource.RLIMIT_CPU)[1]))
 
 
 def filter_program(machine: str, socket_fd: int) -> bytes:
-    """The BPF program: system calls of another architecture kill, the lists above pass, others give EPERM."""
+    """The BPF program: kills for system calls of another architecture, allows the lists above, else EPERM."""
     allowed = ALLOWED_SYSCALLS[machine]
     program = [(LOAD_WORD, 0, 0, DATA_ARCH), (JUMP_EQUAL, 1, 0, AUDIT_ARCH[machine]), (RETURN, 0, 0, RET_KILL_PROCESS)]
     program.append((LOAD_WORD, 0, 0, DATA_NR))
@@ -164,7 +164,7 @@ def _prctl() -> Callable[..., None]:
     return prctl
 
 
-def _become_nobody() -> None:
+def _drop_root() -> None:
     """Drop root, which is exempt from the process limit; other users keep their identity."""
     if os.geteuid() == 0:
         os.setgroups([])

@@ -1,6 +1,6 @@
-"""What the engine's C interface offers and its Python package does not: rejections of promises, and compiled code.
+"""Functions of the engine's C interface that its Python package lacks: promise rejections, and compiled code.
 
-Everything is looked up before confinement, after which nothing can be loaded and no memory be made executable.
+All are looked up before confinement, after which nothing can be loaded and no memory made executable.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ OBJECT_BYTECODE: Final = 1
 # module.c of the package: a Context is a PyObject, then its JSRuntime and its JSContext.
 RUNTIME_OFFSET: Final = object.__basicsize__
 CONTEXT_OFFSET: Final = RUNTIME_OFFSET + ctypes.sizeof(ctypes.c_void_p)
-# The package gives all sources this name, which positions.py looks for in stacks.
+# The package's name of all sources, which positions.py searches in stacks.
 SOURCE_NAME: Final = b"<input>"
 
 
@@ -39,8 +39,8 @@ class EngineError(Exception):
 class EngineInterface:
     """Functions on contexts of the package.
 
-    Raises OSError and AttributeError where the extension does not show the engine's functions, and each method
-    ValueError where its contexts are not laid out as expected.
+    The constructor raises OSError and AttributeError if the extension does not export the engine's functions; methods
+    raise ValueError if the memory layout of contexts is not as expected.
     """
 
     def __init__(self, extension_path: str) -> None:
@@ -62,15 +62,15 @@ class EngineInterface:
         self._run_function = self._function("JS_EvalFunction", JSValue, pointer, JSValue)
         self._free_memory = self._function("js_free", None, pointer, pointer)
         self._free_value = self._function("__JS_FreeValue", None, pointer, JSValue)
-        self._hook = Hook(self._tell)
+        self._hook = Hook(self._report_rejection)
 
     def watch_rejections(self, context: Any, name: str) -> None:
         """Call the context's global function of that name for rejected promises from now on.
 
-        A script whose async function throws would otherwise end as if it had succeeded: the engine makes the promise
-        of an async function, which reaches no function that JavaScript could replace. The arguments are (promise,
-        reason, false) when a promise is rejected that nothing handles, (promise, reason, true) when that is handled
-        later. The function must live as long as the context does; the global may go.
+        Otherwise a script whose async function throws would end as if it had succeeded: JavaScript code cannot
+        intercept the promises of async functions. The arguments are (promise, reason, false) for a rejection without a
+        handler, (promise, reason, true) when it is handled later. The function must live as long as the context; the
+        global may be deleted.
         """
         runtime, inner = self._inside(context)
         everything = self._global_object(inner)
@@ -82,12 +82,12 @@ class EngineInterface:
         self._release(inner, function)
 
     def compiled(self, context: Any, source: str) -> bytes:
-        """The code of a source for `run`, in any context of this process. EngineError if it does not compile.
+        """Compile a source for `run` in any context of this process. Raises EngineError if it does not compile.
 
-        Its functions have no lines, so that no position in a stack is theirs.
+        Its functions have no line numbers, so positions in stacks are never theirs.
 
-        Each context has an engine of its own, which would parse the same preludes again: that took two thirds of a
-        short run's processor time.
+        Each context is a separate engine, which would parse the same preludes again: that took two thirds of a short
+        run's processor time.
         """
         _, inner = self._inside(context)
         encoded = source.encode()
@@ -106,14 +106,14 @@ class EngineInterface:
         return code
 
     def run(self, context: Any, code: bytes) -> None:
-        """Run what `compiled` gave, and nothing else: the engine trusts it. EngineError if it throws.
+        """Run code of `compiled`, and no other, since the engine trusts it. Raises EngineError if it throws.
 
-        It may define functions that call Python, but not call them: the package is not there to give back the
-        interpreter's lock.
+        It may define functions that call Python, but must not call them: only the package handles the interpreter
+        lock.
         """
         _, inner = self._inside(context)
         function = self._checked(inner, self._read_object(inner, code, len(code), OBJECT_BYTECODE), "a prelude's code")
-        # This gives the function back by itself.
+        # `_run_function` frees the function itself.
         self._release(inner, self._checked(inner, self._run_function(inner, function), "a prelude"))
 
     def _function(self, name: str, result: Any, *arguments: Any) -> Any:
@@ -138,17 +138,17 @@ class EngineInterface:
         return value
 
     def _release(self, inner: int, value: JSValue) -> None:
-        """JS_FreeValue, which is inline in the engine's header: objects begin with their count of references."""
+        """JS_FreeValue, which is inline in the engine's header: objects begin with their reference count."""
         if value.tag < 0:
             count = ctypes.c_int.from_address(value.content)
             count.value -= 1
             if count.value <= 0:
                 self._free_value(inner, value)
 
-    def _tell(self, inner: int, promise: JSValue, reason: JSValue, is_handled: int, function: int) -> None:
+    def _report_rejection(self, inner: int, promise: JSValue, reason: JSValue, is_handled: int, function: int) -> None:
         """Called by the engine: calls the function of `watch_rejections`."""
         arguments = (JSValue * 3)(promise, reason, JSValue(int(is_handled != 0), TAG_BOOL))
         undefined = JSValue(0, TAG_UNDEFINED)
         answer = self._call(inner, JSValue(function, TAG_OBJECT), undefined, 3, arguments)
-        if answer.tag == TAG_EXCEPTION:  # no memory or stack is left, which fails the script itself next
+        if answer.tag == TAG_EXCEPTION:  # out of memory or stack, which also fails the script
             self._release(inner, self._exception(inner))

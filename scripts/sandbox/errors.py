@@ -10,10 +10,10 @@ SandboxError
 ├── SandboxBusy                  no worker in time; retry_after_seconds
 ├── CallerBusy                   too many runs of the caller; retry_after_seconds
 ├── SandboxUnavailable           workers do not start
-└── SandboxFault                 a bug in our own code in the worker: a prelude that throws
+└── SandboxFault                 a bug of the platform in the worker: a prelude that throws
 
-HostCallError has the other direction: raised by the host's answer to a call, thrown inside the script, which may catch
-it. Lines and columns count from 1 in the author's source and are None if the engine does not know them.
+HostCallError has the other direction: a host call raises it, and it is thrown inside the script, which may catch it.
+Lines and columns count from 1 in the author's source and are None if unknown.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ScriptFailed(SandboxError):
 
 
 class ScriptSyntaxError(ScriptFailed):
-    """The source does not parse. The line is exact, the column that of the token at which the parser stopped."""
+    """The source does not parse. The line is exact; the column is that of the token at which the parser stopped."""
 
 
 class ScriptThrew(ScriptFailed):
@@ -125,11 +125,11 @@ class CallerBusy(SandboxError):
 
 
 class SandboxUnavailable(SandboxError):
-    """Workers exit at the start: the installation is broken. The message says why."""
+    """Workers exit at the start: the installation is broken. The message has the reason."""
 
 
 class SandboxFault(SandboxError):
-    """A bug of ours: most likely a prelude that does not parse or throws."""
+    """A bug of the platform: most likely a prelude that does not parse or throws."""
 
 
 class HostCallError(Exception):

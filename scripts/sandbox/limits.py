@@ -7,20 +7,20 @@ from dataclasses import dataclass, fields
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of one run. None of them relies on the engine's own timer, and a script can catch none but `stack`.
+    """The limits of one run. None relies on the engine's own timer.
 
-    wall_seconds    from the start in the worker to its answer, host calls included; the worker is killed
+    wall_seconds    from the start in the worker to its result, including host calls; the worker is killed
     cpu_seconds     processor time of the worker in this run; the worker is killed
     memory_bytes    the JavaScript heap: the engine throws (an error that the script may catch); memory that the engine
                     does not count is limited by the watched resident size and the worker's address space limit
     host_calls      calls to the host; the worker is killed at the first beyond
     source_bytes    UTF-8 size of the source; refused before it reaches a worker
-    console_bytes   UTF-8 size of the console, which is then cut with a mark: no error
-    message_bytes   one host call or one result, on its way to the host, and as JSON not more than protocol.MAX_OBJECTS
-    answer_bytes    one answer of the host
-    stack_bytes     native stack of the engine, so recursion; an error that the script may catch
+    console_bytes   UTF-8 size of the console, which is then truncated with a mark: no error
+    message_bytes   one host call or one result, which also has at most protocol.MAX_OBJECTS objects
+    answer_bytes    one result of a host call
+    stack_bytes     native stack of the engine, which limits recursion; an error that the script may catch
 
-    A pool is built with the largest limits of its runs; a run can only lower them.
+    A pool is created with the maximum of its runs; a run can only lower the limits.
     """
 
     wall_seconds: float = 5.0

@@ -37,30 +37,29 @@ _wait_seconds = Histogram(
 
 Mode = Literal["script", "function_body"]
 
-# Runs of one process that may wait for a worker. Each of them holds a request thread.
+# Maximum runs of a process that wait for a worker. Each blocks a request thread.
 MAX_WAITING: Final = 64
-# The next context is ready within a millisecond; freeing a large old heap may take too long to wait for.
+# Maximum wait for a worker's next context: it is ready within a millisecond, unless a large old heap is freed first.
 READY_SECONDS: Final = 1.0
 START_SECONDS: Final = 10.0
 
 
 @dataclass(eq=False, slots=True)
 class Ticket:
-    """A run that waits. `given` is set when it gets a worker, or loses its place to a run of another caller."""
+    """A waiting run. `is_over` is set when it gets a worker, or is replaced by a run of another caller."""
 
     caller: str
-    given: threading.Event = field(default_factory=threading.Event)
+    is_over: threading.Event = field(default_factory=threading.Event)
     worker: WorkerProcess | None = None
 
 
 class SandboxPool:
-    """A few warm workers of this process; callers take turns (foundation.fair_queue).
+    """A pool of warm workers of this process; callers take turns (foundation.fair_queue).
 
-    At most `size` run at once. One more is kept warm: for the run after a kill, and for a caller that has nothing
-    running while others hold all workers. A run within a host call of another gets a worker beyond these, which
-    prevents a deadlock. Any number of threads may call `run` at once. The first run starts the workers. After a fork
-    the child has an empty pool of its own; the workers stay the parent's. Workers end with the pool (`close`, or at
-    exit), and with this process however it ends.
+    At most `size` run concurrently. One more is kept warm: for the run after a kill, and for a caller without a running
+    run while others use all workers. A run within a host call of another gets an extra worker, which prevents a
+    deadlock. `run` is thread-safe. The first run starts the workers. After a fork the child has an empty pool; the
+    workers remain the parent's. Workers end with the pool (`close`, or at exit), and with this process however it ends.
     """
 
     def __init__(
@@ -72,9 +71,9 @@ class SandboxPool:
         max_waiting: int = MAX_WAITING,
         max_per_caller: int | None = None,
     ) -> None:
-        """limits: the most that any run may ask for. wait_seconds: for a worker, before SandboxBusy.
+        """limits: the maximum for all runs. wait_seconds: maximum wait for a worker, before SandboxBusy.
 
-        max_per_caller: runs of one caller at once, those that wait included; None: any number.
+        max_per_caller: running and waiting runs of one caller; None: no limit.
         """
         if size < 1:
             raise ValueError("a pool needs at least one worker")
@@ -115,18 +114,18 @@ class SandboxPool:
         source_name: str = "script.js",
         caller: str = "",
     ) -> RunResult:
-        """Run a source in a fresh context and wait for its end.
+        """Run a source in a new context and wait for its end.
 
-        mode          script: statements; function_body: may `return`, sees `parameters` and each of its members as a
-                      variable, and what it returns and leaves in `parameters` is the result
-        prelude       source of a function body over `(host, sandbox)`, run before the script and out of its reach.
-                      `host(method, ...arguments)` calls host_calls and returns its answer or throws its HostCallError;
-                      `sandbox.beforeEnd(f)` runs f when the script and its promises are through. The function that it
-                      returns, if any, is called with the globals at the start of the run.
-        globals_json  a JSON object: given to the prelude's function, or else defined as global variables
-        host_calls    answers a call from its method and list of arguments with what orjson can write (orjson.Fragment
-                      for JSON that is there already), in the calling thread. HostCallError is thrown in the script; any
-                      other exception ends the run and comes out of here.
+        mode          script: statements; function_body: may `return`, has `parameters` and each of its members as a
+                      variable; the result is its return value and the final `parameters`
+        prelude       source of a function body with the parameters `(host, sandbox)`, run before the script, which
+                      cannot access it. `host(method, ...arguments)` calls host_calls and returns its result or throws
+                      its HostCallError; `sandbox.beforeEnd(f)` runs f when the script and its promises have ended. If
+                      it returns a function, that is called with the globals at the start of the run.
+        globals_json  a JSON object: passed to the prelude's function, or else defined as global variables
+        host_calls    function of method and arguments, called in the calling thread; its result must be serializable
+                      by orjson (orjson.Fragment for existing JSON). HostCallError is thrown in the script; any other
+                      exception ends the run and is raised here.
         caller        id of the caller; max_per_caller does not apply to ""
 
         Raises ScriptFailed (see errors.py), SandboxBusy, CallerBusy, SandboxUnavailable, SandboxFault.
@@ -182,7 +181,7 @@ class SandboxPool:
         return len(self._taken)
 
     def _acquire(self, caller: str = "") -> WorkerProcess:
-        """A worker that is ready; to be given back by `_release` and `_end_call`, in the same thread."""
+        """A ready worker; the same thread must return it by `_release` and `_end_call`."""
         self._begin_call()
         try:
             with _wait_seconds.time():
@@ -227,7 +226,7 @@ class SandboxPool:
                     return worker
             except (WorkerGone, FrameTooLarge, protocol.ProtocolError):
                 logger.warning("script worker %d died before its run: %s", worker.pid, worker.fatal)
-            except BaseException:  # an interrupt: the worker must not stay taken
+            except BaseException:  # an interrupt: release the worker
                 self._release(worker, reusable=False)
                 raise
             exit_code = worker.exit_code(1)
@@ -250,19 +249,19 @@ class SandboxPool:
             if self._failed_starts >= 3 * self.size:
                 self._failed_starts -= 1  # fail at once, and let a later run try again
                 raise SandboxUnavailable(f"Script workers do not start: {self._start_failure}")
-            self._keep()
+            self._ensure_keeper()
             if in_front:
                 self._waiting.put_first(ticket)
             else:
                 self._queue(ticket)
-            self._hand_out()
+            self._assign_idle()
             worker = ticket.worker
             if worker is not None:
                 return worker
         try:
             release_slot()
-            ticket.given.wait(max(0.0, deadline - time.monotonic()))
-        except BaseException:  # an interrupt: this thread will not use the worker
+            ticket.is_over.wait(max(0.0, deadline - time.monotonic()))
+        except BaseException:  # an interrupt: this thread does not use the worker
             self._leave(ticket)
             raise
         with self._lock:
@@ -286,7 +285,7 @@ class SandboxPool:
             other = self._waiting.make_room(caller)
             if other is None:
                 raise SandboxBusy(self._retry_after())
-            other.given.set()
+            other.is_over.set()
         self._waiting.put(ticket)
 
     def _may_run(self, caller: str) -> bool:
@@ -318,7 +317,7 @@ class SandboxPool:
             else:
                 self._workers.discard(worker)
                 self._chores.put(worker)
-            self._hand_out()
+            self._assign_idle()
 
     def _leave(self, ticket: Ticket) -> None:
         with self._lock:
@@ -327,30 +326,30 @@ class SandboxPool:
                 return
         self._release(ticket.worker, reusable=True)
 
-    def _hand_out(self) -> None:
+    def _assign_idle(self) -> None:
         """Assign idle workers to the next runs; lock held."""
         while self._idle and (ticket := self._waiting.take(self._may_run)) is not None:
             ticket.worker = self._pick_idle()
             self._taken[ticket.worker] = ticket.caller
-            ticket.given.set()
+            ticket.is_over.set()
 
     def _retry_after(self) -> int:
         return max(1, math.ceil(min(self.limits.wall_seconds, self.wait_seconds) / 2))
 
-    def _keep(self) -> None:
+    def _ensure_keeper(self) -> None:
         """Start the keeper if needed, and have it start missing workers; lock held."""
         if self._keeper is None:
-            self._keeper = threading.Thread(target=self._keep_workers, name="sandbox-keeper", daemon=True)
+            self._keeper = threading.Thread(target=self._maintain_workers, name="sandbox-keeper", daemon=True)
             self._keeper.start()
             self._chores.put(None)
             return
         if not self._workers:  # after failed starts
             self._chores.put(None)
 
-    def _keep_workers(self) -> None:
-        """Start and reap workers, in a thread of its own, so that no caller waits for it.
+    def _maintain_workers(self) -> None:
+        """Start and reap workers, in a separate thread, so that no caller waits for it.
 
-        One thread for its process's whole life: the kernel sends a worker its death signal when the *thread* that
+        The thread lives as long as the process: the kernel sends a worker its death signal when the *thread* that
         started it ends, not the process.
         """
         chores = self._chores
@@ -384,7 +383,7 @@ class SandboxPool:
                     return
                 self._workers.add(worker)
                 self._idle.append(worker)
-                self._hand_out()
+                self._assign_idle()
 
     # -- the pool's end --------------------------------------------------------------------------------------------
 
@@ -429,7 +428,7 @@ class SandboxPool:
         self._reset()
 
     def confinement(self) -> dict[str, bool]:
-        """The confinement measures in force on this machine (confinement.py); for system checks and tests."""
+        """The effective confinement measures on this machine (confinement.py); for system checks and tests."""
         worker = self._acquire()
         flags = dict(worker.confinement)
         self._release(worker, reusable=True)

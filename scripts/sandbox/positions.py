@@ -1,16 +1,16 @@
 """Computes positions in the author's source from the engine's errors.
 
-The engine names every source `<input>` and gives lines, no columns. Preludes have none in a stack
-(engine_interface.py), but what a script evaluates by itself has. The script is evaluated behind more empty lines than
-such a text usually has, so that a line identifies its source. A function that is written on one line has no line in a
-stack; it is found by its name.
+The engine names every source `<input>` and reports lines, no columns. Functions of preludes have no lines in a stack
+(engine_interface.py), but code that a script passes to `eval` has. The script is preceded by more empty lines than such
+code usually has, so that a line number identifies its source. A function on a single line has no line in a stack; it is
+found by its name.
 
 A thrown value that is no Error has no stack; throw_statements.py identifies the statement.
 
-Columns. Of a syntax error: that of the token at which the parser stops, found by parsing shorter and shorter starts of
-the source. Of an exception: that of the first place on the line that fits the message (the property read of null, the
-undefined name, a member that the message quotes, the `throw`), else of the statement, if the line has only one. So it
-is exact for a line with one such place; a line of several statements without one has no column.
+Columns. Of a syntax error: that of the token at which the parser stops, found by parsing prefixes of the source. Of an
+exception: that of the first match of the message on the line (the property read of null, the undefined name, a member
+that the message quotes, the `throw`), else of the statement, if the line has only one. So it is exact for a line with
+one match; a line of several statements without a match has no column.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ import re
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-# Skipping them costs the parser microseconds.
+# The parser skips them in microseconds.
 PADDING_LINES: Final = 5_000
 
-# Longer sources get no column of their syntax errors: each step parses up to it again.
+# Syntax errors of longer sources get no column, since each step of the search parses a prefix again.
 COLUMN_SEARCH_MAX_CHARS: Final = 100_000
 
-# Longer messages are not the engine's own. Scripts choose them, and a search takes quadratic time.
+# Longer messages come from scripts, not from the engine, and the search takes quadratic time.
 MESSAGE_MAX_CHARS: Final = 2_000
 
 _FRAME: Final = re.compile(
@@ -37,8 +37,8 @@ _MESSAGE_VARIABLE: Final = re.compile(
     r"^'?([\w$]+)'? is (?:not defined|not initialized|read-only)|^assignment to '(.+)'"
 )
 _MESSAGE_QUOTED: Final = re.compile(r"[\"'„“«]([\w$]+)[\"'“”»]")
-#: Names that a message quotes and that are looked for: scripts choose their messages.
-MOST_QUOTED: Final = 3
+#: Maximum quoted names of a message that are searched, because scripts can write any message.
+MAX_QUOTED: Final = 3
 _INNERMOST: Final = re.compile(r"\([^()]*+\)")
 #: A statement that ends before the end of its line.
 _ENDED_STATEMENT: Final = re.compile(r";\s*+[^\s;/]")
@@ -57,7 +57,7 @@ NOWHERE: Final = Position(None, None)
 
 
 def author_line(engine_line: int) -> int | None:
-    """The line of the author's source, or None when it lies in a prelude."""
+    """The line of the author's source, or None for a line of a prelude."""
     return engine_line - PADDING_LINES if engine_line > PADDING_LINES else None
 
 
@@ -69,7 +69,7 @@ def of_exception(stack: str, name: str, message: str, source: str) -> Position:
             continue
         line = _line_of_frame(match, source)
         if line is not None:
-            line = min(line, len(lines))  # the last statement's may be that of the token after it
+            line = min(line, len(lines))  # the engine may report the line of the token after the last statement
             return Position(line, column_of_exception(lines[line - 1], name, message))
     return NOWHERE
 
@@ -81,10 +81,10 @@ def of_offset(offset: int, source: str) -> Position:
 
 
 def column_of_exception(text: str, name: str, message: str) -> int | None:
-    """Column of the first place on the line that fits the message, or of its only statement."""
+    """Column of the first match of the message on the line, or of its only statement."""
     if len(message) > MESSAGE_MAX_CHARS:
         message = ""
-    for pattern in _places(name, message):
+    for pattern in _patterns(name, message):
         match = pattern.search(text)
         if match is not None:
             return match.start() + 1
@@ -92,8 +92,8 @@ def column_of_exception(text: str, name: str, message: str) -> int | None:
     return None if _ENDED_STATEMENT.search(_INNERMOST.sub("()", text)) else len(text) - len(text.lstrip()) + 1
 
 
-def _places(name: str, message: str) -> list[re.Pattern[str]]:
-    """Regular expressions for the place, best first."""
+def _patterns(name: str, message: str) -> list[re.Pattern[str]]:
+    """Regular expressions for the position, best first."""
     if match := _MESSAGE_PROPERTY.search(message):
         return [re.compile(rf"(?<=[.\['\"`]){re.escape(match[1])}(?![\w$])")]
     if match := _MESSAGE_VARIABLE.search(message):
@@ -101,7 +101,7 @@ def _places(name: str, message: str) -> list[re.Pattern[str]]:
     if message == "not a function":
         return [_CALL]
     result = rf"\bnew\s+{re.escape(name)}\b" if name else r"\bPromise\s*\.\s*reject\b"
-    members = [re.escape(member) for member in _MESSAGE_QUOTED.findall(message)[:MOST_QUOTED]]
+    members = [re.escape(member) for member in _MESSAGE_QUOTED.findall(message)[:MAX_QUOTED]]
     quoted = [re.compile(rf"{before}{member}(?![\w$])") for before in (r"(?<=\.)", r"(?<![\w$])") for member in members]
     return [re.compile(r"\bthrow\b"), re.compile(result), *quoted]
 
@@ -155,28 +155,37 @@ def of_syntax_error(
     parses.
     """
     lines = source.split("\n")
-    if engine_line > len(lines):  # the end was reached, with something still open
+    if engine_line > len(lines):  # unexpected end of the source
         return Position(len(lines), len(lines[-1]) + 1)
     if len(source) > COLUMN_SEARCH_MAX_CHARS:
         return Position(engine_line, None)
     line_start = sum(len(line) + 1 for line in lines[: engine_line - 1])
     low, high = line_start, line_start + len(lines[engine_line - 1])
-    wanted = (message, engine_line)
+    expected = (message, engine_line)
 
-    def fails_alike(end: int) -> bool:
-        # An error of missing source is reported at its end: the line breaks distinguish it from one in the line.
-        return parse(source[:end] + "\n\n") == wanted
+    def has_same_error(end: int) -> bool:
+        # An unexpected end is reported at the end of the source: the line breaks distinguish it from other errors.
+        return parse(source[:end] + "\n\n") == expected
 
-    if not fails_alike(high):
+    if not has_same_error(high):
         return Position(engine_line, high - line_start + 1)
-    # The shortest start of the source with the very same error ends in the token that caused it.
+    # The shortest prefix of the source with the same error ends in the token that caused it.
     while low < high:
         middle = (low + high) // 2
-        if fails_alike(middle):
+        if has_same_error(middle):
             high = middle
         else:
             low = middle + 1
     return Position(engine_line, _token_start(source, line_start, low, message) - line_start + 1)
+
+
+def told(message: str, place: Position, source: str) -> str:
+    """The parser's message; at the end of the source what is missing, instead of the empty or added token there."""
+    lines = source.split("\n")
+    at_end = place == Position(len(lines), len(lines[-1]) + 1)
+    if message == "unexpected token in expression: ''" or (at_end and message.startswith("unexpected token in expr")):
+        return "the source ends where an expression is expected"
+    return message
 
 
 def _token_start(source: str, line_start: int, end: int, message: str) -> int:
@@ -190,7 +199,7 @@ def _token_start(source: str, line_start: int, end: int, message: str) -> int:
         opening = source.rfind(last, line_start, end - 1)
         return opening if opening >= 0 else end - 1
     start = max(line_start, end - 1)
-    if "redefinition" in message:  # told when the token after the name is read
+    if "redefinition" in message:  # reported when the token after the name is read
         start = max(line_start, len(source[:start].rstrip()) - 1)
     while start > line_start and _WORD.match(source[start]) and _WORD.match(source[start - 1]):
         start -= 1

@@ -1,4 +1,4 @@
-"""A worker process from the host's side: start, messages, limits, kill, reap."""
+"""The host's side of a worker process: start, messages, limits, kill, reap."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ import orjson
 from scripts.sandbox import protocol
 from scripts.sandbox.limits import Limits
 
-# How often limits are checked while the worker computes; also the granularity of CPU and memory kills.
+# Interval of the checks of CPU and memory limits while the worker computes.
 WATCH_SECONDS: Final = 0.02
 RECEIVE_BYTES: Final = 65_536
-# Resident memory beyond the engine's own count that counts as an escape from it.
+# Resident memory beyond the engine's own count above which the worker is killed.
 RESIDENT_SLACK_BYTES: Final = 64_000_000
-PRELUDES_KEPT: Final = 8
+MAX_PRELUDES: Final = 8
 
 _WORKER: Final = Path(__file__).with_name("worker.py")
 _PROJECT_ROOT: Final = Path(__file__).resolve().parents[2]
@@ -44,13 +44,13 @@ class FrameTooLarge(Exception):
 
 
 class WorkerProcess:
-    """A worker process, owned by one caller at a time, which the pool chooses. Not thread-safe."""
+    """A worker process, which the pool assigns to one run at a time. Not thread-safe."""
 
     def __init__(self, limits: Limits) -> None:
         """Start the process. Raises OSError; `wait_ready` shows whether the worker works."""
         console_size = protocol.CONSOLE_HEADER.size + limits.console_bytes
         console_fd = _anonymous_file(console_size)
-        ours, theirs = socket.socketpair()
+        host_socket, worker_socket = socket.socketpair()
         try:
             self.console = mmap.mmap(console_fd, console_size)
             self._process = subprocess.Popen(
@@ -62,7 +62,7 @@ class WorkerProcess:
                     str(_WORKER),
                     str(_PROJECT_ROOT),
                     _engine_path(),
-                    str(theirs.fileno()),
+                    str(worker_socket.fileno()),
                     str(console_fd),
                     str(console_size),
                     str(limits.memory_bytes),
@@ -74,25 +74,25 @@ class WorkerProcess:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 close_fds=True,
-                pass_fds=(theirs.fileno(), console_fd),
-                # In a session of its own it would share the processors with the session of all web processes as an
-                # equal (Linux: autogroup), whatever its priority.
+                pass_fds=(worker_socket.fileno(), console_fd),
+                # Not a new session: Linux's autogroup would give it as much processor time as the session of all web
+                # processes together, whatever its priority.
                 process_group=0,
             )
         except BaseException:
-            ours.close()
+            host_socket.close()
             raise
         finally:
-            theirs.close()
+            worker_socket.close()
             os.close(console_fd)
-        # A receive with a timeout serves as the watch; one system call, where a poll would need two.
-        ours.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _TIMEVAL.pack(0, int(WATCH_SECONDS * 1e6)))
-        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _TIMEVAL.pack(0, int(WATCH_SECONDS * 1e6)))
+        # Limits are checked after each receive timeout; this takes one system call, a poll would take two.
+        host_socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _TIMEVAL.pack(0, int(WATCH_SECONDS * 1e6)))
+        host_socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _TIMEVAL.pack(0, int(WATCH_SECONDS * 1e6)))
         self.pid = self._process.pid
-        self._socket = ours
+        self._socket = host_socket
         self._buffer = bytearray()
         self._input = select.poll()
-        self._input.register(ours, select.POLLIN)
+        self._input.register(host_socket, select.POLLIN)
         self._memory_file = _open_procfs(f"/proc/{self.pid}/statm")
         self._status_file = _open_procfs(f"/proc/{self.pid}/status")
         self._stat_file = _open_procfs(f"/proc/{self.pid}/stat")
@@ -109,18 +109,18 @@ class WorkerProcess:
         """The next frame, or None when there is none within WATCH_SECONDS."""
         header = protocol.FRAME_HEADER
         while True:
-            wanted = header.size
+            needed = header.size
             if len(self._buffer) >= header.size:
                 size, kind = header.unpack_from(self._buffer)
                 if size > max_bytes:
                     raise FrameTooLarge
-                wanted += size
-                if len(self._buffer) >= wanted:
-                    payload = bytes(self._buffer[header.size : wanted])
-                    del self._buffer[:wanted]
+                needed += size
+                if len(self._buffer) >= needed:
+                    payload = bytes(self._buffer[header.size : needed])
+                    del self._buffer[:needed]
                     return kind, payload
             try:
-                chunk = self._socket.recv(max(RECEIVE_BYTES, min(wanted - len(self._buffer), 1 << 20)))
+                chunk = self._socket.recv(max(RECEIVE_BYTES, min(needed - len(self._buffer), 1 << 20)))
             except BlockingIOError:
                 return None
             except OSError as error:
@@ -128,7 +128,7 @@ class WorkerProcess:
             if not chunk:
                 raise WorkerGone
             if not self._buffer and len(chunk) > header.size:
-                # Usually one read gets exactly one frame: nothing to join then.
+                # Usually one read returns exactly one frame, which needs no copy.
                 size, kind = header.unpack_from(chunk)
                 if len(chunk) == header.size + size <= header.size + max_bytes:
                     return kind, chunk[header.size :]
@@ -162,7 +162,7 @@ class WorkerProcess:
         return True
 
     def has_sent(self, milliseconds: int) -> bool:
-        """Whether data is available within so many milliseconds."""
+        """Whether data is available within this time."""
         return bool(self._buffer or self._input.poll(milliseconds))
 
     def poll_ready(self) -> bool:
@@ -236,7 +236,7 @@ class WorkerProcess:
         protocol.CONSOLE_HEADER.pack_into(self.console, 0, 0, 0)
 
     def read_console(self, allowed_bytes: int) -> tuple[str, bool]:
-        """The text so far and whether it was cut. The worker wrote the sizes, so they are not trusted."""
+        """The text so far and whether it was truncated. The sizes are the worker's, so they are not trusted."""
         start = protocol.CONSOLE_HEADER.size
         used, cut = protocol.CONSOLE_HEADER.unpack_from(self.console)
         used = min(used, allowed_bytes, len(self.console) - start)
@@ -245,8 +245,8 @@ class WorkerProcess:
     # -- the end ---------------------------------------------------------------------------------------------------
 
     def kill(self) -> None:
-        """Kill without waiting; `reap` finishes."""
-        # Not Popen.kill: it would reap a dead worker, and lose the kernel's memory counters.
+        """Kill without waiting; call `reap` later."""
+        # Not Popen.kill, which reaps a dead worker and so loses the kernel's memory counters.
         if self._process.returncode is None:
             with contextlib.suppress(OSError):
                 os.kill(self.pid, signal.SIGKILL)
@@ -254,7 +254,7 @@ class WorkerProcess:
     def wait_ended(self) -> None:
         """Wait for the end after `kill`, without reaping: the kernel's counters stay readable."""
         if hasattr(os, "waitid"):
-            with contextlib.suppress(OSError):  # it was reaped already
+            with contextlib.suppress(OSError):  # already reaped
                 os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
 
     def exit_code(self, timeout_seconds: float) -> int | None:
@@ -270,7 +270,7 @@ class WorkerProcess:
         self.close()
 
     def close(self) -> None:
-        """Close only the descriptors: in a forked child, where the process is the parent's."""
+        """Close only the descriptors."""
         self._socket.close()
         self.console.close()
         for file in (self._memory_file, self._status_file, self._stat_file):
@@ -279,7 +279,7 @@ class WorkerProcess:
         self._memory_file = self._status_file = self._stat_file = None
 
     def disown(self) -> None:
-        """In a forked child: drop the copied descriptors, leave the process to the parent."""
+        """In a forked child: close the copied descriptors, without killing the parent's process."""
         self.close()
         self._process.returncode = 0  # else its destructor would warn of a running child
 
@@ -292,7 +292,7 @@ def _engine_path() -> str:
 
 
 def _anonymous_file(size: int) -> int:
-    """A descriptor of a nameless zeroed file; its memory can be shared with one child."""
+    """A descriptor of an anonymous zeroed file, whose memory can be shared with a child."""
     if hasattr(os, "memfd_create"):
         fd = os.memfd_create("console", os.MFD_CLOEXEC)
     else:

@@ -1,9 +1,9 @@
-"""Frames between the host and a worker: one socket, strict turns, a size limit on each frame.
+"""Frames between the host and a worker: one socket, half-duplex, a size limit on each frame.
 
 A frame is a length (4 bytes, of what follows the type), a type (1 byte) and the payload. JSON is UTF-8.
 
 host → worker
-  PRELUDE   digest (32 bytes), source: kept by the worker for later runs
+  PRELUDE   digest (32 bytes), source: stored by the worker for later runs
   RUN       header length (4 bytes), header JSON (`RunHeader`), job JSON (`RunJob`)
   ANSWER    JSON: the value of the host call
   REFUSAL   JSON: {id, message, name, code, data}, thrown in the script
@@ -14,10 +14,10 @@ worker → host
   FAILED    JSON (`Failure`)
   FATAL     text: the worker could not start, or a prelude failed
 
-The worker speaks READY, then for each RUN any number of CALLs, each answered, then DONE or FAILED, then READY again.
+The worker sends READY, then for each RUN any number of CALLs, each answered, then DONE or FAILED, then READY again.
 A script cannot write frames: it reaches Python through two closures whose arguments become payloads, never headers.
-The host trusts no frame even so: an engine bug may have given a script the whole process.
-The console does not travel in frames: see `CONSOLE_HEADER`.
+The host trusts no frame anyway: a script may have exploited an engine bug.
+The console is not sent in frames: see `CONSOLE_HEADER`.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ CALL_HEADER: Final = struct.Struct(">H")
 DIGEST_BYTES: Final = 32
 METHOD_MAX_BYTES: Final = 200
 
-# Limit of objects and arrays in one host call or result: parsed, an empty one takes sixty times the size of its text.
+# Maximum objects and arrays in one host call or result: a parsed empty one takes sixty times the size of its text.
 # Brackets inside of strings count, too: excluding them would cost as much as parsing.
 MAX_OBJECTS: Final = 250_000
 
-# Room in a frame beyond the payload that `message_bytes` limits.
+# Size of a frame beyond the payload that `message_bytes` limits.
 FRAME_SLACK_BYTES: Final = 65_536
 
-# The console is in memory shared by both: bytes used, 1 if cut, then the text. So logging costs no system call, needs
-# no flushing, cannot flood the host, and the output of a killed script is kept.
+# The console is in shared memory: bytes used, 1 if truncated, then the text. So logging needs no system call and no
+# flush, cannot flood the host, and the output of a killed script remains.
 CONSOLE_HEADER: Final = struct.Struct("=II")
 
 MODE_SCRIPT: Final = "script"
@@ -91,7 +91,7 @@ class Failure(TypedDict):
     line: NotRequired[int | None]
     column: NotRequired[int | None]
     host_error: NotRequired[int | None]
-    # Only the host can tell whether memory ran out: it knows how much was used.
+    # The worker cannot decide whether memory ran out; the host knows how much was used.
     may_be_memory: NotRequired[bool]
 
 

@@ -26,7 +26,7 @@ from scripts.sandbox.errors import (
 )
 from scripts.sandbox.limits import Limits
 from scripts.sandbox.process import (
-    PRELUDES_KEPT,
+    MAX_PRELUDES,
     RESIDENT_SLACK_BYTES,
     WATCH_SECONDS,
     FrameTooLarge,
@@ -36,13 +36,13 @@ from scripts.sandbox.process import (
 
 HostCalls = Callable[[str, list[Any]], Any]
 
-# A worker that grew by more is replaced after the run: it may not return the memory, and its peak would hide that of
+# Growth above which a worker is replaced after the run: it may not return the memory, and its peak would hide that of
 # the next run.
 REPLACE_GROWTH_BYTES: Final = 64_000_000
-# A worker is replaced after this many runs, against leaks of the engine.
+# Runs after which a worker is replaced, against leaks of the engine.
 REPLACE_AFTER_RUNS: Final = 5_000
-# Maximum of kept refusals of host calls; they let an uncaught one be reported with its cause.
-REFUSALS_KEPT: Final = 64
+# Maximum stored refusals of host calls, from which an uncaught one is reported with its cause.
+MAX_REFUSALS: Final = 64
 # name of a limit, as ScriptLimitExceeded has it → field of Limits
 LIMIT_FIELDS: Final = {
     "wall": "wall_seconds",
@@ -54,17 +54,17 @@ LIMIT_FIELDS: Final = {
     "stack": "stack_bytes",
 }
 CONSOLE_CUT_MARK: Final = "\n… (console cut at {} bytes)"
-# The thread keeps the execution slot of its process for this time: most host calls of a short script fit in.
-MOMENT_MILLISECONDS: Final = 1
+# Time for which the thread keeps the execution slot of its process: enough for most host calls of a short script.
+SLOT_HOLD_MILLISECONDS: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
     """The result of a run.
 
-    value_json       what a function body returned, as JSON; b"null" for a script
+    value_json       return value of a function body, as JSON; b"null" for a script
     parameters_json  the final `parameters` object of the body, as JSON; b"null" for a script
-    console          lines joined by newlines, cut at the limit with a mark
+    console          lines joined by newlines, truncated at the limit with a mark
     """
 
     value_json: bytes
@@ -77,7 +77,7 @@ class RunResult:
 class Run:
     """One run on one worker.
 
-    `reusable` says afterwards whether the worker may serve another run: only if it ended the run by itself.
+    `reusable`: whether the worker may serve another run afterwards; only if it ended the run itself.
     """
 
     def __init__(self, worker: WorkerProcess, limits: Limits, host_calls: HostCalls) -> None:
@@ -132,11 +132,11 @@ class Run:
         )
 
     def _prelude_frame(self, digest: bytes, prelude: str) -> bytes:
-        """The prelude's frame if this worker does not have it; a worker clears its preludes when it has the maximum."""
+        """The prelude's frame if the worker does not have it; at MAX_PRELUDES a worker drops all preludes."""
         known = self._worker.preludes
         if not prelude or digest.hex() in known:
             return b""
-        if len(known) >= PRELUDES_KEPT:
+        if len(known) >= MAX_PRELUDES:
             known.clear()
         known.add(digest.hex())
         return protocol.frame(protocol.PRELUDE, digest, prelude.encode())
@@ -161,14 +161,14 @@ class Run:
 
     def _receive(self) -> tuple[bytes, bytes] | None:
         """The next frame, or None when there is none within WATCH_SECONDS."""
-        if not self._worker.has_sent(MOMENT_MILLISECONDS):
+        if not self._worker.has_sent(SLOT_HOLD_MILLISECONDS):
             release_slot()
         return self._worker.receive(self._max_frame)
 
     # -- limits ----------------------------------------------------------------------------------------------------
 
     def _watch(self, *, idle: bool) -> None:
-        """Check wall time at every turn; processor time and memory, which cost system calls, every WATCH_SECONDS."""
+        """Check wall time at every call; processor time and memory, which need system calls, every WATCH_SECONDS."""
         now = time.monotonic()
         if now >= self._deadline:
             self._fail_limit("wall")
@@ -194,7 +194,7 @@ class Run:
             self._fail_limit("host_calls")
         try:
             method, arguments = read_call(payload)
-            answer = orjson.dumps(self._host_calls(method, arguments))
+            answer = orjson.dumps(self._host_calls(method, arguments), option=orjson.OPT_UTC_Z)
         except HostCallError as refusal:
             self._refuse(refusal)
             return
@@ -207,7 +207,7 @@ class Run:
 
     def _refuse(self, refusal: HostCallError) -> None:
         self._refusals[self._calls] = refusal
-        if len(self._refusals) > REFUSALS_KEPT:
+        if len(self._refusals) > MAX_REFUSALS:
             del self._refusals[next(iter(self._refusals))]
         fields = {
             "id": self._calls,
@@ -284,9 +284,9 @@ class Run:
         return peak is None or peak - self._worker.first_resident_bytes > self._limits.memory_bytes // 2
 
     def _died_of_memory(self) -> bool:
-        """Whether the worker died of a failed allocation, which the engine does not always survive.
+        """Whether the worker died of a failed allocation, which can crash the engine.
 
-        It may have allocated everything since the last check: hence the page faults, which remain readable.
+        It may have allocated the memory since the last check, so this reads the page faults, which remain readable.
         """
         faulted = self._worker.faulted_bytes() - self._faulted_before
         grown = self._most_resident - self._worker.first_resident_bytes
@@ -308,13 +308,13 @@ class Run:
         raise ScriptCrashed(exit_code, console=self._console()) from None
 
 
-@functools.lru_cache(PRELUDES_KEPT)
+@functools.lru_cache(MAX_PRELUDES)
 def _digest(prelude: str) -> bytes:
     return hashlib.sha256(prelude.encode()).digest()
 
 
 def check_source(source: str, limits: Limits) -> None:
-    """Refuse a source that the engine would not receive whole: too long, or with characters that break its strings."""
+    """Refuse a source that is too long, or has characters that the engine's strings cannot hold."""
     try:
         size = len(source.encode())
     except UnicodeEncodeError as error:
@@ -333,7 +333,7 @@ def _unparsable(source: str, offset: int, what: str) -> ScriptSyntaxError:
 
 
 def read_call(payload: bytes) -> tuple[str, list[Any]]:
-    """Method and arguments of a CALL frame; WorkerGone if malformed, since no intact worker sends that."""
+    """Method and arguments of a CALL frame. Raises WorkerGone if it is malformed: the worker is compromised."""
     start = protocol.CALL_HEADER.size
     try:
         split = start + protocol.CALL_HEADER.unpack_from(payload)[0]
@@ -352,5 +352,5 @@ def read_call(payload: bytes) -> tuple[str, list[Any]]:
 
 
 def refuse_all_calls(method: str, arguments: list[Any]) -> NoReturn:
-    """Host calls of a run without any."""
+    """Refuse every call: the host calls of a run without any."""
     raise HostCallError(f"There is no host call '{method}' here.", type_name="TypeError")

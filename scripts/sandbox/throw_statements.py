@@ -1,9 +1,9 @@
-"""Positions of `throw` statements: a thrown value that is no Error has no stack, so the statements are numbered.
+"""Numbers `throw` statements, since a thrown value that is no Error has no stack.
 
 `throw <expression>` becomes `throw __throwSite(3).value = <expression>`, which throws the same value; the setter, in
 preludes/sandbox.js, stores the number and the value. The scanner knows strings, templates, comments and regular
-expressions. At a slash that could begin a regular expression or a division it stops and leaves the rest unmarked; then
-only the positions are missing. It reads each character once.
+expressions. At a slash that could begin a regular expression or a division it stops and leaves the rest unmarked, whose
+positions are then unknown. It reads each character once.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BEFORE_EXPRESSION: Final = frozenset(
     {"return", "typeof", "instanceof", "in", "new", "delete", "void", "throw", "case", "do", "else"}
 )
 _WITH_CONDITION: Final = frozenset({"if", "while", "for", "with"})
-#: Names that are keywords in some places only.
+#: Names that are keywords only in some contexts.
 _EITHER: Final = frozenset({"of", "yield", "await"})
 
 
@@ -106,7 +106,7 @@ class _Scanner:
         self._follow("literal" if is_member else word)
 
     def _mark(self, mark: str, end: int) -> int | None:
-        """The offset to go on at, None to stop."""
+        """The offset to continue at, None to stop."""
         source = self._source
         match mark:
             case "`":
@@ -132,7 +132,7 @@ class _Scanner:
                 if isinstance(opened, int):
                     following = _SPACE.match(source, end)
                     assert following is not None
-                    # With a block behind it, it is a method of that name.
+                    # Before a block it is a method with that name.
                     if source[following.end() : following.end() + 1] not in ("{", "/"):
                         self.found.append(opened)
             case "\\" | "#" | '"' | "'":
@@ -155,7 +155,7 @@ class _Scanner:
 
     def _slash(self, end: int) -> int | None:
         if self._source.startswith("/*", end - 1):
-            return None  # a comment that does not end
+            return None  # an unterminated comment
         match self._means():
             case "division":
                 self._follow("/")

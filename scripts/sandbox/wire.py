@@ -14,7 +14,7 @@ FIRST_READ_BYTES: Final = 8_192
 
 
 class Wire:
-    """Frames over the socket. Blocking: the worker has nothing else to do."""
+    """Frames over the blocking socket."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -22,7 +22,7 @@ class Wire:
 
     def receive(self) -> tuple[bytes, bytes]:
         if not self._buffer:
-            # Usually one read gets exactly one frame: nothing to join then.
+            # Usually one read returns exactly one frame, which needs no copy.
             chunk = os.read(self._fd, FIRST_READ_BYTES)
             if len(chunk) > protocol.FRAME_HEADER.size:
                 size, kind = protocol.FRAME_HEADER.unpack_from(chunk)
@@ -45,16 +45,16 @@ class Wire:
         while written < len(data):
             written += os.write(self._fd, memoryview(data)[written:])
 
-    def _fill(self, wanted: int) -> None:
-        while len(self._buffer) < wanted:
-            chunk = os.read(self._fd, max(READ_BYTES, min(wanted - len(self._buffer), 1 << 20)))
+    def _fill(self, needed: int) -> None:
+        while len(self._buffer) < needed:
+            chunk = os.read(self._fd, max(READ_BYTES, min(needed - len(self._buffer), 1 << 20)))
             if not chunk:
                 os._exit(EXIT_HOST_GONE)
             self._buffer += chunk
 
 
 class Console:
-    """The shared console memory, which the host reads after the run, however it ends."""
+    """The shared console memory, which the host reads after the run."""
 
     def __init__(self, memory: mmap.mmap) -> None:
         self._memory = memory

@@ -1,16 +1,16 @@
 """The process that runs JavaScript: no settings, no secrets, one socket.
 
-Started by process.py as `python -I -S worker.py` with the arguments of `main`. It loads the engine and the few
-modules it needs, gives up everything else (confinement.py) and serves one run after the other, each in a context of
-its own. Between runs it makes the next context ready, so that a run starts at once.
+Started by process.py as `python -I -S worker.py` with the arguments of `main`. It loads the engine and the few modules
+it needs, drops its privileges (confinement.py) and serves one run after another, each in a new context. It prepares the
+next context between runs, so that a run starts at once.
 """
 
 from __future__ import annotations
 
 import sys
 
-# -I leaves out the program's directory, -S the site-packages: imports are possible only from here, and only until
-# confinement. The project's root comes last, so that it cannot replace modules of the standard library.
+# -I excludes the program's directory, -S the site-packages: imports are possible only from this path, and only until
+# confinement. The project's root comes last, so that it cannot shadow modules of the standard library.
 sys.path.append(sys.argv[1])
 
 import importlib.machinery
@@ -29,8 +29,8 @@ from scripts.sandbox.well_formed_json import well_formed
 from scripts.sandbox.wire import Console, Wire
 
 EXIT_BROKEN: Final = 70
-PRELUDES_KEPT: Final = 8
-# While a failure is serialized, the engine may exceed the run's memory by this much.
+MAX_PRELUDES: Final = 8
+# Memory beyond the run's limit that the engine may use to serialize a failure.
 REPORT_BYTES: Final = 8_000_000
 
 
@@ -106,16 +106,16 @@ class Worker:
             self._console.begin(header["console_bytes"])
             confinement.limit_cpu(header["cpu_seconds"])
             if next_engine is None or next_engine.key != engine_key(header):
-                next_engine = None  # two contexts at once would need twice the memory
+                next_engine = None  # free it first: two contexts would need twice the memory
                 next_engine = Engine(self, header)
             self._wire.send(*self._outcome(next_engine, header, job))
-            # The result is sent: the old context is freed and the next one made while the host is busy.
+            # The result is sent: free the old context and prepare the next one while the host is busy.
             next_engine = None
             next_engine = Engine(self, header)
 
     def _keep_prelude(self, payload: bytes) -> None:
-        if len(self.preludes) >= PRELUDES_KEPT:
-            self.preludes.clear()  # the host sends them in this order, and clears at the same count
+        if len(self.preludes) >= MAX_PRELUDES:
+            self.preludes.clear()  # the host does the same at this count
         digest, source = payload[: protocol.DIGEST_BYTES], payload[protocol.DIGEST_BYTES :]
         self.preludes[digest.hex()] = self._compiled(
             f"globalThis.__prelude = (function (host, sandbox) {{{source.decode()}\n}})"
@@ -130,7 +130,7 @@ class Worker:
         try:
             text = engine.run(context_job(job, statements))
         except Exception as error:
-            # The runner itself throws only if the engine cannot even serialize the failure.
+            # The runner throws only if the engine cannot serialize the failure.
             text = json.dumps({"kind": "throw", "name": "", "message": str(error), "stack": "", "is_bare": True})
         if text.startswith('{"value":'):
             if len(text) > header["message_bytes"]:
@@ -150,7 +150,7 @@ class Worker:
             "stack": positions.author_stack(stack, job["source"], job["source_name"]),
             "code": raw.get("code"),
             "host_error": raw.get("host_error"),
-            # Out of memory, the engine may lack it for the error too: it throws null, or an error without its message.
+            # Out of memory, the engine may be unable to create the error: it throws null, or an error without message.
             "may_be_memory": raw["is_bare"] or (name == "InternalError" and not message),
         }
         parser_line = positions.line_of_parser(stack) if name == "SyntaxError" else None
@@ -159,6 +159,7 @@ class Worker:
         if parser_line is not None and failure["kind"] != "limit":
             failure["kind"] = "syntax"
             place = positions.of_syntax_error(parser_line, message, job["source"], self._parser(header, job))
+            failure["message"] = positions.told(message, place, job["source"])
         elif kind == "syntax":  # a body that closes its own function: parsed, but not as a body
             place = positions.NOWHERE
         elif isinstance(site := raw.get("site"), int) and 0 <= site < len(statements):
@@ -171,7 +172,7 @@ class Worker:
     def _parser(
         self, header: protocol.RunHeader, job: protocol.RunJob
     ) -> Callable[[str], tuple[str, int | None] | None]:
-        """A parser for starts of the job's source, in an empty context; nothing runs after the throw."""
+        """A parser for prefixes of the job's source, in an empty context; a leading `throw` prevents execution."""
         context = self.new_context()
         context.set_memory_limit(header["memory_bytes"])
         context.set_max_stack_size(header["stack_bytes"])

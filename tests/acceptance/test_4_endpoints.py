@@ -92,8 +92,13 @@ class TestIdentityProvider:
     @statement("4.2", "scope takes openid, profile and offline_access separated by spaces")
     def test_scopes(self, anyone: Caller) -> None:
         with Person.signed_in(anyone, "demo", scope="openid profile offline_access") as person:
-            assert {"openid", "profile", "offline_access"} == set(person.tokens["scope"].split())
+            assert {"openid", "profile", "offline_access"} <= set(person.tokens["scope"].split())
             assert person.tokens["refresh_token"]
+
+    @statement("1", "An access token of these scopes grants API access")
+    def test_scopes_give_access(self, anyone: Caller) -> None:
+        with Person.signed_in(anyone, "demo", scope="openid profile offline_access") as person:
+            assert person.api.rows("General_Products_Products?$top=1")
 
     @statement("4.2", "connect/token takes a form and answers JSON")
     def test_token(self, anyone: Caller) -> None:

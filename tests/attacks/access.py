@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from foundation import stamps
+from foundation import cache_versions
 from identity.models import (
     Licence,
     RateLimits,
@@ -72,7 +72,7 @@ def save_rule(api: Api, *given: Any, **values: Any) -> str:
     """Save it; its guid."""
     answer = api.post(RULES, rule_body(*given, **values))
     assert answer.status_code == 201, answer.content
-    stamps.expire()  # the test's transaction, when it commits, would do this
+    cache_versions.expire()  # the test's transaction, when it commits, would do this
     return str(answer.json()["Id"] if "Id" in answer.json() else answer.json()["@odata.id"].partition("(")[2][:-1])
 
 

@@ -16,7 +16,7 @@ from django.test import Client
 
 from domain.model.administration import needs_administrator
 from domain.model.registry import repositories
-from foundation import stamps
+from foundation import cache_versions
 from foundation.guids import new_guid
 from identity.models import Role, RoleUser, TrustedApplication, User
 from rules.models import RuleState
@@ -321,13 +321,13 @@ def test_who_edits_a_rule_stands_behind_it(mallory: Api, alice: Api, edit: Calla
     rule = save_rule(alice, "A1", "General.Currencies.Currencies", "COMMIT", Conditions=[never], **script(MAKE_A_ROLE))
     assert RuleState.objects.get(rule_id=rule).author == user_id("alice")
     assert edit(mallory, rule).status_code < 300
-    stamps.expire()
+    cache_versions.expire()
     assert RuleState.objects.get(rule_id=rule).author == user_id("mallory")
     assert refused_as(alice.post(CURRENCIES, currency("QQA"))) == "RuleLacksAuthority"
     assert not Role.objects.filter(name="Owners").exists()
     # An administrator who saves it again stands behind it as it now is.
     assert alice.patch(f"{RULES}({rule})", {"Notes": "seen"}).status_code == 204
-    stamps.expire()
+    cache_versions.expire()
     assert alice.post(CURRENCIES, currency("QQB")).status_code == 201
     assert Role.objects.filter(name="Owners").exists()
 
@@ -343,7 +343,7 @@ def test_a_rule_does_not_write_rules_for_its_author(mallory: Api, alice: Api) ->
     save_rule(mallory, "M1", "General.Products.ProductGroups", "COMMIT", **script(source))
     answer = alice.post("General_Products_ProductGroups", {"Code": "PG9", "Name": {"EN": "g"}})
     assert answer.status_code == 201, answer.content
-    stamps.expire()
+    cache_versions.expire()
     assert set(RuleState.objects.values_list("author", flat=True)) == {user_id("mallory")}
     assert refused_as(alice.post(CURRENCIES, currency())) == "RuleLacksAuthority"
     assert not is_admin()
@@ -361,7 +361,7 @@ def test_a_rule_does_not_edit_an_administrators_rule_in_their_name(mallory: Api,
     assert inside.post("General_Products_ProductGroups", {"Code": "PG9", "Name": {"EN": "g"}}).status_code == 201
     assert inside.patch(f"{RULES}({rule})", {"Notes": "by alice"}).status_code == 204
     assert inside.end().status_code == 204
-    stamps.expire()
+    cache_versions.expire()
     assert RuleState.objects.get(rule_id=rule).author == user_id("mallory")
     assert refused_as(alice.post(CURRENCIES, currency())) == "RuleLacksAuthority"
     assert not is_admin()
@@ -381,9 +381,9 @@ def test_an_administrators_rule_inside_the_attackers_rule_acts_for_the_administr
 def test_a_rule_of_nobody_has_no_authority(alice: Api) -> None:
     rule = save_rule(alice, "A1", "General.Currencies.Currencies", "COMMIT", **script(MAKE_A_ROLE))
     RuleState.objects.filter(rule_id=rule).update(author="")
-    stamps.expire()
-    stamps.bump("rules")
-    stamps.expire()
+    cache_versions.expire()
+    cache_versions.bump("rules")
+    cache_versions.expire()
     assert refused_as(alice.post(CURRENCIES, currency())) == "RuleLacksAuthority"
 
 
@@ -395,7 +395,7 @@ def test_rights_that_are_taken_away_before_the_commit_are_gone(alice: Api) -> No
     inside = alice.begin(model="common")
     assert inside.patch(f"{USERS}({user_id('bob')})", {"IsAdmin": True}).status_code == 204
     User.objects.filter(login="alice").update(is_admin=False)
-    stamps.expire()
+    cache_versions.expire()
     give_role(User.objects.get(login="alice"), {"Systems.Security.*": "crud"})
     assert refused_as(inside.end()) == "AdministratorsOnly"
     assert not is_admin("bob")

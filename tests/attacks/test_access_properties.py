@@ -19,7 +19,7 @@ from django.test import Client, TestCase
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from foundation import stamps
+from foundation import cache_versions
 from foundation.guids import new_guid
 from identity.models import Role, RoleUser, TrustedApplication, User
 from rules import index
@@ -260,7 +260,7 @@ def set_all_off(cast: Cast, draw: Draw) -> None:
     for act in harmless(cast, cast.alice) + harmless(cast, cast.alice):
         with TestCase.captureOnCommitCallbacks(execute=True):
             act()
-        stamps.expire()
+        cache_versions.expire()
 
 
 STEPS = (write, run_script, write_rule, write_rule, write_rule, edit_rule, post_page, set_off)
@@ -275,10 +275,10 @@ def attack(cast: Cast, data: st.DataObject) -> None:
         for step in (*steps, set_all_off):
             with TestCase.captureOnCommitCallbacks(execute=True):
                 step(cast, data.draw)
-            stamps.expire()
+            cache_versions.expire()
         assert digest() == before
         transaction.set_rollback(True)
-    stamps.expire()
+    cache_versions.expire()
 
 
 # An example is short as it is; to make one shorter takes minutes.

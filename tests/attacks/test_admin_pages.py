@@ -24,6 +24,8 @@ from tests.support.api import Api
 
 __all__ = ["api", "library", "world"]
 
+pytestmark = pytest.mark.once
+
 
 def page_of(user: User) -> Client:
     client = Client(raise_request_exception=False)

@@ -13,7 +13,7 @@ from unittest.mock import Mock
 import pytest
 
 from domain.odata.service.batch import runner
-from foundation import stamps
+from foundation import cache_versions
 from identity.models import RateLimits
 from tests.support.api import Api
 
@@ -28,8 +28,8 @@ def answers(api: Api, count: int) -> list[dict[str, Any]]:
 
 def test_parts_of_a_batch_count_as_requests(administrator: Api) -> None:
     RateLimits.objects.update_or_create(pk=1, defaults={"application_per_minute": 5})
-    stamps.bump("limits")
-    stamps.expire()
+    cache_versions.bump("limits")
+    cache_versions.expire()
     assert [answer["status"] for answer in answers(administrator, 8)] == [200] * 5 + [429] * 3
     assert administrator.get(SMALL).status_code == 429
 

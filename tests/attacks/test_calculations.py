@@ -15,7 +15,7 @@ from django.test import Client
 from django.urls import reverse
 
 from domain.model.filter_xml import MAX_DEPTH
-from domain.model.saved_queries import SavedQuery
+from domain.model.saved_settings import SavedQuery
 from foundation import errors
 from identity.models import User
 from tests.attacks.access import refused_as

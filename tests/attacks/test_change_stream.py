@@ -27,6 +27,7 @@ from tests.domain.event_stream.listening import PATH, Listener
 from tests.domain.odata.test_live_transactions import CURRENCIES, Caller
 from tests.rules.cast import World
 from tests.support.memory import forget_peak, peak_bytes, web_processes
+from tests.support.outlets import ReadOutlet
 from tests.support.platform import start_platform
 
 __all__ = ["world"]
@@ -38,24 +39,16 @@ CONNECTIONS = 300
 MEMORY_BYTES = 120 * 1024 * 1024
 
 
-class _Outlet:
+class _Outlet(ReadOutlet):
     """Notes in `given` who is sent events."""
 
     def __init__(self, login: str, given: list[str]) -> None:
+        super().__init__()
         self.login, self.given = login, given
 
     def send(self, part: bytes) -> None:
         if b"data:" in part:
             self.given.append(self.login)
-
-    def refuse(self, refusal: HttpResponse) -> None:
-        pass
-
-    def end(self) -> None:
-        pass
-
-    def has_room(self) -> bool:
-        return True
 
 
 def user(login: str) -> User:
@@ -80,12 +73,12 @@ def test_many_old_cursors_of_one_caller_hold_up_nobody_else(world: World, monkey
     monkeypatch.setattr(hub, "_is_looking", True)  # no thread: the test looks
     for login in ["mallory"] * HOGS + ["alice"]:
         subscription = Subscription(
-            CallContext(user=user(login), root_url="http://x"), Asked(None, frozenset("IUD")), ServerSentEvents(),
-            first, seconds=60, renew=never_due, refusal=never_refused, joins=hub.add, leaves=hub.remove,
+            hub, CallContext(user=user(login), root_url="http://x"), Asked(None, frozenset("IUD")), ServerSentEvents(),
+            first, seconds=60, renew=never_due, refusal=never_refused,
         )  # fmt: skip
         subscription.start(_Outlet(login, given))
     for _ in range(4):
-        hub._serve(list(hub._subscriptions))
+        hub.serve(hub.all())
     assert given.count("alice") >= 1
     assert len(given) == 4
 

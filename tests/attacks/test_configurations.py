@@ -16,7 +16,7 @@ import pytest
 import yaml
 from django.core.management import call_command
 
-from foundation import stamps
+from foundation import cache_versions
 from identity.models import Role, User
 from rules.models import RuleState
 from scripts.models import ScriptAuthor
@@ -51,7 +51,7 @@ def exported(file: Path) -> dict[str, Any]:
 def applied(file: Path) -> str:
     out = io.StringIO()
     call_command("import_config", str(file), "--apply", stdout=out)
-    stamps.expire()
+    cache_versions.expire()
     return out.getvalue()
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from domain.dataset.dataset import Dataset
-from foundation import stamps
+from foundation import cache_versions
 from identity.models import Role
 from tests.domain.conftest import api, world
 from tests.domain.security.conftest import caller, give_role, person
@@ -52,7 +52,7 @@ class Office:
         bound = {"User@odata.bind": f"Systems_Security_Users({self.employee.pk})",
                  "Role@odata.bind": f"Systems_Security_Roles({self.role})"}  # fmt: skip
         answer = api.post(MEMBERSHIPS, {**bound, **body})
-        stamps.expire()
+        cache_versions.expire()
         return answer
 
 
@@ -84,7 +84,7 @@ def test_an_assigned_company_may_be_chosen_and_no_other(office: Office) -> None:
     for headers in named(office.theirs):
         assert office.seen(**headers) == []
     assert office.administrator.delete(f"{MEMBERSHIPS}({id_of(made.json())})").status_code == 204
-    stamps.expire()
+    cache_versions.expire()
     assert office.seen(**named(office.ours)[0]) == []
 
 

@@ -173,7 +173,7 @@ def test_addresses_take_turns() -> None:
 
 
 def test_few_attempts_of_one_address_wait() -> None:
-    queue = HashQueue(waiting=3, waiting_of_one=2, wait_seconds=1)
+    queue = HashQueue(max_waiting=3, max_waiting_per_caller=2, wait_seconds=1)
     with queue.turn("first"), ThreadPoolExecutor(5) as pool:
         waiting = []
         for caller in ("a", "a", "b"):

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import pytest
 
-from domain.dataset.transactions import change_waits
+from domain.dataset.transactions.change_waits import change_waits
 from tests.domain.conftest import api, world
 from tests.domain.security.conftest import Library, caller, library, person
 from tests.support.api import Answer, Api
+from tests.support.outlets import ReadOutlet
 
 __all__ = ["api", "library", "world"]
 
@@ -20,19 +21,23 @@ PLACES, RESERVED = 7, 3
 
 
 def waiting(api: Api) -> Answer:
-    return api.begin(trackChanges=True).get("WaitForChanges()")
+    answer = api.begin(trackChanges=True).get("WaitForChanges()")
+    if answer.status_code == 200:
+        answer.push.start(ReadOutlet())
+    return answer
 
 
 def test_a_caller_with_many_waits_leaves_places_to_others(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(change_waits, "SLOTS", PLACES)
-    monkeypatch.setattr(change_waits, "RESERVED", RESERVED)
+    monkeypatch.setattr(change_waits, "places", PLACES)
+    monkeypatch.setattr(change_waits, "reserved", RESERVED)
+    monkeypatch.setattr(change_waits, "_is_looking", True)  # no thread: nobody is answered
     mallory, alice = (caller(person(login, is_admin=True)) for login in ("mallory", "alice"))
     open_ones = [answer for _ in range(PLACES) if (answer := waiting(mallory)).status_code == 200]
     assert len(open_ones) == PLACES - RESERVED
     open_ones += [answer for _ in range(PLACES) if (answer := waiting(alice)).status_code == 200]
     assert len(open_ones) == PLACES
     for answer in open_ones:
-        answer.long_poll.close()
+        answer.push.close()
     last = waiting(mallory)
     assert last.status_code == 200
-    last.long_poll.close()
+    last.push.close()

@@ -16,7 +16,7 @@ from django.core.mail import EmailMessage
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from foundation import stamps
+from foundation import cache_versions
 from identity.email_change import email_link_make
 from identity.models import ReferenceToken, Session, User
 from identity.password_reset import password_link_make as reset_link
@@ -55,7 +55,7 @@ def stolen(browser: Browser) -> dict[str, str]:
 
 
 def status(token: str) -> int:
-    stamps.expire()
+    cache_versions.expire()
     answer = Client().get("/api/domain/odata/", headers={"Authorization": f"Bearer {token}"})
     return int(answer.status_code)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
-from foundation import stamps
+from foundation import cache_versions
 from identity.models import Role, RolePermission, RowPolicy, User
 from tests.attacks.access import CURRENCIES
 from tests.domain.security.conftest import caller, give_role, person
@@ -50,8 +50,8 @@ def test_an_answer_is_withheld_after_its_reader_s_rights_have_changed(
     assert api.post(CURRENCIES, SECRET, **KEY).status_code == 201
     assert api.post(CURRENCIES, SECRET, **KEY).headers["Idempotent-Replayed"] == "true"
     change(Role.objects.get(role_users__user=mallory))
-    stamps.bump("permissions")
-    stamps.expire()  # the test's transaction, when it commits, would do this
+    cache_versions.bump("permissions")
+    cache_versions.expire()  # the test's transaction, when it commits, would do this
     answer = api.post(CURRENCIES, SECRET, **KEY)
     assert (answer.status_code, error_of(answer)["type"]) == (403, "IdempotentAnswerWithheld")
     assert b"of interest" not in answer.content
@@ -72,6 +72,6 @@ def test_rights_that_others_get_change_nothing(mallory: User, administrator: Api
     api = caller(mallory)
     assert api.post(CURRENCIES, SECRET, **KEY).status_code == 201
     give_role(person("anna"), {"*": "crud"})
-    stamps.bump("permissions")
-    stamps.expire()
+    cache_versions.bump("permissions")
+    cache_versions.expire()
     assert api.post(CURRENCIES, SECRET, **KEY).headers["Idempotent-Replayed"] == "true"

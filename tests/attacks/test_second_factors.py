@@ -18,7 +18,7 @@ from django.core.mail import EmailMessage
 from django.test import Client
 
 from audit.models import AuditEntry
-from identity.factors.authenticator_app import MOST_FAILURES
+from identity.factors.authenticator_app import MAX_FAILURES
 from identity.models import AuthenticatorApp, Passkey
 from tests.attacks.test_stolen_database import whole_database
 from tests.identity.factors import (
@@ -43,6 +43,8 @@ from tests.identity.factors import (
 from tests.identity.flows import Browser, fields_of
 from tests.support.authenticator import FLAGS, Authenticator, ceremony_of
 from tests.support.tasks import Worker
+
+pytestmark = pytest.mark.once
 
 #: What a page or endpoint answers to somebody who is not signed in.
 CLOSED = {
@@ -306,7 +308,7 @@ def test_a_slow_guesser_is_stopped_as_well(
     """A million codes would last three months at the rate of passwords, with a good chance every day."""
     worker = Worker()
     phone = phone_of("demo")
-    AuthenticatorApp.objects.update(failed_codes=MOST_FAILURES - 1)
+    AuthenticatorApp.objects.update(failed_codes=MAX_FAILURES - 1)
     visitor.log_in("demo")
     prove(visitor, code=phone.code(99))
     # Whoever tried is not known: neither the user nor the operator did.

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.test import Client
 
-from foundation import stamps
+from foundation import cache_versions
 from identity.models import Licence
 from tests.identity.flows import DUAL, SERVICE, Browser, service_token
 from tests.support.api import Api
@@ -23,7 +23,7 @@ def bounded(administrator: Api, sessions: int | None, application: str = f"{DUAL
     found = administrator.read(f"{APPLICATIONS}?$filter=ApplicationUri%20eq%20'{application}'")["value"][0]
     answer = administrator.patch(found["@odata.id"], {"MaxSessions": sessions})
     assert answer.status_code == 204, answer.content
-    stamps.expire()
+    cache_versions.expire()
 
 
 def call(token: str) -> Any:
@@ -32,7 +32,7 @@ def call(token: str) -> Any:
 
 def test_a_service_that_forgets_its_tokens_leaves_slots_to_others(administrator: Api, browser: Browser) -> None:
     Licence.objects.update(sessions=4)
-    stamps.expire()
+    cache_versions.expire()
     bounded(administrator, 2)
     statuses = [call(service_token(Client(), f"{DUAL}-service")).status_code for _ in range(10)]
     assert statuses == [200] * 10
@@ -42,7 +42,7 @@ def test_a_service_that_forgets_its_tokens_leaves_slots_to_others(administrator:
 def test_without_a_slot_a_batch_says_so_as_a_whole(administrator: Api) -> None:
     administrator.read("")
     Licence.objects.update(sessions=1)
-    stamps.expire()
+    cache_versions.expire()
     outside = Api(Client(), service_token(Client()))
     answer = outside.post("$batch", {"requests": [{"id": "1", "method": "GET", "url": "Systems_Security_Users"}]})
     assert answer.status_code == 503

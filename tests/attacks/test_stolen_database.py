@@ -26,7 +26,7 @@ from django.db import connections
 from django.test import Client
 from pytest_django import Settings
 
-from foundation import sealed_columns, stamps, vault
+from foundation import cache_versions, sealed_columns, vault
 from identity.models import User
 from identity.oauth import keys
 from tests.identity.flows import Browser
@@ -47,10 +47,10 @@ def fresh_templates(settings: Settings, tmp_path: Path) -> Iterator[None]:
     """Keys of this test's own, and receivers on loopback."""
     settings.EGRESS_ALLOW = ["127.0.0.0/8"]
     settings.DATA_DIR = tmp_path
-    stamps.expire()
+    cache_versions.expire()
     templates.forget()
     yield
-    stamps.expire()
+    cache_versions.expire()
     templates.forget()
 
 

@@ -18,8 +18,8 @@ from django.urls import reverse
 
 from domain.dataset.dataset import Dataset
 from domain.demo.configuration import rules, tools
-from domain.model.custom_properties import STAMP
-from foundation import stamps
+from domain.model.custom_properties import CACHE_VERSION
+from foundation import cache_versions
 from foundation.fields import MultilanguageField
 from identity.context import system_context
 from identity.demo import seed_identity
@@ -78,7 +78,7 @@ def planted(db: None, fresh_process: None) -> None:
         if texts and model._meta.managed:
             for name, text in texts.items():
                 model._default_manager.update(**{name: text})
-    stamps.bump(STAMP)
+    cache_versions.bump(CACHE_VERSION)
 
 
 @pytest.mark.usefixtures("planted")

@@ -30,6 +30,8 @@ from tests.domain.security.conftest import caller
 from tests.identity.flows import DUAL, PUBLIC, SECRET, SERVICE, WEB, Browser, Response, service_token, token_request
 from tests.support.client_keys import TOKEN_ENDPOINT, ClientKey
 
+pytestmark = pytest.mark.once
+
 
 def allow(actor: str, *others: str) -> None:
     TrustedApplication.objects.filter(application_uri=actor).update(token_exchange_applications=",".join(others))

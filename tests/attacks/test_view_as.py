@@ -20,7 +20,7 @@ from django.test import Client
 from django.urls import get_resolver, reverse
 
 from domain.model.registry import repositories
-from foundation import stamps
+from foundation import cache_versions
 from foundation.fields import utc_now
 from identity import view_as
 from identity.models import User
@@ -91,13 +91,14 @@ def test_every_page_is_that_of_the_viewed_user(viewer: Client, seen: User) -> No
 def test_nothing_is_written_in_the_admin(viewer: Client) -> None:
     before, history = digest(), LogEntry.objects.count()
     links = {"admin/login/", "admin/logout/", "admin/password_change/"}
-    of_the_admin = {route: path for route, path in addresses().items() if route.startswith("admin/")}
-    answers = {
-        (method, route): getattr(viewer, method)(path, {"post": "yes"}).status_code
-        for route, path in of_the_admin.items()
-        if route not in links
-        for method in ("post", "put", "patch", "delete")
+    of_the_admin = {
+        route: path for route, path in addresses().items() if route.startswith("admin/") and route not in links
     }
+    answers = {("post", route): viewer.post(path, {"post": "yes"}).status_code for route, path in of_the_admin.items()}
+    # The refusal does not look at the page, so the methods that no page has are tried at some.
+    for route, path in list(of_the_admin.items())[::10]:
+        for method in ("put", "patch", "delete"):
+            answers[method, route] = getattr(viewer, method)(path, {"post": "yes"}).status_code
     assert len(answers) > 1000
     assert {key: status for key, status in answers.items() if status != 403} == {}
     assert (digest(), LogEntry.objects.count()) == (before, history)
@@ -210,7 +211,7 @@ def test_a_view_ends_with_what_it_needs(viewer: Client, seen: User, change: str)
     else:
         changed = {"is_admin": True} if change == "promoted" else {"active": False}
         User.objects.filter(pk=seen.pk).update(**changed)
-    stamps.expire()
+    cache_versions.expire()
     answer = viewer.get("/admin/domain/salesorder/")
     assert (answer.status_code, answer.headers["Location"]) == (302, HOME)
     # Who is no administrator any more has no admin here, and is sent to the login.

@@ -24,7 +24,7 @@ from domain.dataset.commit import history_chain
 from domain.dataset.commit.history_chain import MOST_NAMED, STEP, ChangeSetMade, ChangeSets, HistoryPruned
 from domain.dataset.commit.retention import history_prune
 from domain.dataset.tables.history import ObjectChange, ObjectChangeset
-from foundation import stamps
+from foundation import cache_versions
 from foundation.fields import clock_set_back, utc_now
 from foundation.guids import new_guid
 from tests.audit.chains import execute
@@ -196,7 +196,7 @@ class TestPruning:
     def retain(self, client: Client, repository: str, days: int) -> None:
         api = Api(client, prepared_token())
         api.create("Systems_Core_RepositoryTracking", {"RepositoryName": repository, "RetentionDays": days})
-        stamps.expire()
+        cache_versions.expire()
 
     def test_what_retention_deleted_may_be_missing_and_nothing_else(self, client: Client) -> None:
         self.retain(client, SCRIPTS, 30)

@@ -72,7 +72,7 @@ class TestSigningIn:
         for number in range(count):
             by = Actor(address=f"198.51.100.{number % 200}")
             record.failure(SignInFailed, by=by, subject="unknown login", reason="password")
-        assert len(told()) <= record.FAILURES_PER_MINUTE * 2 + record.MOST_ADDRESSES
+        assert len(told()) <= record.FAILURES_PER_MINUTE * 2 + record.MAX_ADDRESSES
         sums = [json.loads(row.content).get("failures", 1) for row in AuditEntry.objects.all()]
         assert sum(sums) == count
 

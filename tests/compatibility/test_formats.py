@@ -357,3 +357,18 @@ def test_any_text_is_a_format_or_not(kind: Kind, format: str, language: str) -> 
             for reader in (Reader(language), Reader(language, is_machine=True)):
                 assert isinstance(formatted(VALUES[kind], kind, format, reader, measure="kg"), str)
     assert time.process_time() - started < 2 * slowness()
+
+
+@pytest.mark.parametrize(
+    "language, short, long",
+    [("zh-TW", "下午3:18", "下午3:18:39"), ("zh-SG", "下午3:18", "下午3:18:39"), ("de", "15:18", "15:18:39")],
+)
+def test_times_have_their_hour(language: str, short: str, long: str) -> None:
+    """CLDR writes a part of the day before the hour, without a space: Bh:mm."""
+    assert [written(MOMENT, Kind.DATETIME, format, language) for format in ("t", "T")] == [short, long]
+
+
+def test_a_script_counts() -> None:
+    assert written(DATE, Kind.DATE, "D", "sr-Latn-RS") == "petak, 10. maj 2019."
+    assert written(DATE, Kind.DATE, "D", "sr-RS") == "петак, 10. мај 2019."
+    assert culture_of("sr-Latn").currency_symbol == culture_of("sr-Latn-RS").currency_symbol

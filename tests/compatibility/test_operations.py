@@ -326,6 +326,38 @@ def test_void_type_is_refused(api: Api, chain: list[str]) -> None:
     assert '<Parameter Name="voidType" Type="Erp.General_Documents_DocumentsRepositoryBase_VoidType"' in declared
 
 
+@pytest.mark.parametrize(
+    "parent, given, expected",
+    [
+        ("Completed", {}, "Released"),
+        ("Completed", {"resetParentState": True}, "Released"),
+        ("Completed", {"resetParentState": False}, "Completed"),
+        ("Released", {}, "Released"),
+        ("Closed", {}, "Closed"),
+    ],
+)
+def test_void_resets_the_parent(api: Api, chain: list[str], parent: str, given: dict[str, Any], expected: str) -> None:
+    """MakeVoid with resetParentState, which is the default, returns a completed parent to Released"""
+    assert api.post(f"{chain[0]}/ChangeState", {"newState": parent}).status_code == 204
+    assert api.post(f"{chain[1]}/MakeVoid", {"reason": "x", **given}).status_code == 204
+    assert states(api, chain)[0] == expected
+    assert voided(api, chain) == [False, True, False]
+
+
+def test_void_leaves_a_parent_that_the_caller_may_not_change(api: Api, chain: list[str]) -> None:
+    """MakeVoid is refused if the parent to reset may not be changed; a parent that is hidden stays as it is"""
+    assert api.post(f"{chain[0]}/ChangeState", {"newState": "Completed"}).status_code == 204
+    top = api.read(f"{chain[0]}?$select=DocumentNo")["DocumentNo"]
+    reader, blind = person("bob"), person("carl")
+    give_role(reader, {"*": "crud"}, {"Crm.Sales.SalesOrders": f"DocumentNo ne '{top}'"}, operations="u")
+    give_role(blind, {"*": "crud"}, {"Crm.Sales.SalesOrders": f"DocumentNo ne '{top}'"})
+    refused = caller(reader).post(f"{chain[1]}/MakeVoid", {"reason": "x"})
+    assert (refused.status_code, error_of(refused)["type"]) == (403, "PermissionDenied")
+    assert voided(api, chain) == [False] * 3
+    assert caller(blind).post(f"{chain[1]}/MakeVoid", {"reason": "x"}).status_code == 204
+    assert states(api, chain)[0] == "Completed"
+
+
 # --- ChangeFolder -------------------------------------------------------------------------------------------------
 
 FOLDERS = "General_Files_Folders"

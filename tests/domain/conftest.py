@@ -11,7 +11,7 @@ from tests.identity.conftest import forget_everything
 from tests.rules.cast import World, prepared_world
 from tests.rules.conftest import _forget as forget_rules
 from tests.support.api import Api, prepared_token
-from tests.support.stamps import seen_at_once
+from tests.support.cache_versions import seen_at_once
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ from django.urls import reverse
 
 from domain.entities.crm_sales import SalesOrder
 from domain.entities.systems_document_types import DocumentTypeUserStatus
-from foundation import stamps
+from foundation import cache_versions
 from identity.models import Role, RolePermission, RoleUser, RowPolicy, User
 from tests.rules.cast import ORDERS, World, dataset, fail, make_world, new_line, new_order, write_rule
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 
 @pytest.fixture
@@ -165,7 +165,7 @@ def restricted(client: Client, policy: tuple[str, str]) -> Client:
     )
     user = User.objects.create_user("seller", "vast-Harbour-42")
     RoleUser.objects.create(role=role, user=user)
-    stamps.expire()
+    cache_versions.expire()
     client.force_login(user)
     return client
 

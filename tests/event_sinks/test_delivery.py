@@ -19,7 +19,7 @@ from domain.event_stream.cloud_events import render
 from event_sinks import delivery
 from event_sinks.brokers import connected
 from event_sinks.brokers.target import BrokerFailed, Publish, Target, target_of
-from event_sinks.delivery import in_order, sink_begin, sink_replay, sink_retry, sinks_deliver, sinks_due
+from event_sinks.delivery import batches_by_entity, sink_begin, sink_replay, sink_retry, sinks_deliver, sinks_due
 from event_sinks.models import EventSink, SinkState
 from event_sinks.tasks import deliver
 from foundation.clock import database_now
@@ -201,7 +201,7 @@ def test_what_a_worker_did_not_note_is_sent_again(
     def die(*_given: object) -> None:
         raise SystemExit
 
-    monkeypatch.setattr(delivery._Run, "_move", die)
+    monkeypatch.setattr(delivery._Run, "_advance", die)
     with pytest.raises(SystemExit):
         sinks_deliver()
     monkeypatch.undo()
@@ -289,7 +289,7 @@ def test_an_inactive_sink_rests(sink: EventSink, stream: NatsServer, api: Api) -
 def test_parts_keep_the_order_of_each_entity(entities: list[int]) -> None:
     now = utc_now()
     events = [(feed.Entry(number, NAME, str(entity), "U", now), b"") for number, entity in enumerate(entities)]
-    parts = list(in_order(events))
+    parts = list(batches_by_entity(events))
     assert [event for part in parts for event in part] == events
     for part in parts:
         assert part
@@ -301,7 +301,7 @@ def test_a_slow_broker_gets_on(sink: EventSink, stream: NatsServer, api: Api, mo
     id = create(api, "S1")
     for number in range(3):
         api.patch(f"{CURRENCIES}({id})", {"Name": f"Name {number}"})
-    monkeypatch.setattr(delivery, "_NOTE_SECONDS", 0.0)
+    monkeypatch.setattr(delivery, "_SAVE_SECONDS", 0.0)
     monkeypatch.setattr(delivery, "connected", lambda target: failing_after(2, target))
     sinks_deliver()
     assert changes(stream.got(), id) == ["Create", "Update"]

@@ -14,7 +14,7 @@ from django.db import OperationalError, connection, transaction
 
 from domain.database.cursor import change, change_many, fetch
 from domain.database.sqlite import error_name, take_write_lock
-from foundation.lock_waits import hardly_waiting
+from foundation.lock_waits import short_lock_wait
 from foundation.sqlite.base import DatabaseWrapper
 from tests.support.measuring import assert_within
 
@@ -68,18 +68,22 @@ def test_a_transaction_begins_as_soon_as_the_lock_is_free() -> None:
     assert busy_timeout() == 20_000
 
 
-def test_it_gives_up_after_the_busy_timeout_which_stays() -> None:
+@pytest.fixture
+def short_timeout() -> Iterator[None]:
+    """A busy_timeout of 30 ms."""
     with connection.cursor() as cursor:
         cursor.execute("PRAGMA busy_timeout = 30")
-    try:
-        with another_writer(), pytest.raises(OperationalError, match="locked"), transaction.atomic():
-            raise AssertionError("it has begun beside another writer")
+    yield
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA busy_timeout = 20000")
+
+
+def test_it_gives_up_after_the_busy_timeout_which_stays(short_timeout: None) -> None:
+    with another_writer(), pytest.raises(OperationalError, match="locked"), transaction.atomic():
+        raise AssertionError("it has begun beside another writer")
+    assert busy_timeout() == 30
+    with transaction.atomic():
         assert busy_timeout() == 30
-        with transaction.atomic():
-            assert busy_timeout() == 30
-    finally:
-        with connection.cursor() as cursor:
-            cursor.execute("PRAGMA busy_timeout = 20000")
 
 
 # --- transactions that defer BEGIN ---------------------------------------------------------------------------------
@@ -148,14 +152,13 @@ def test_a_deferred_transaction_is_undone_as_a_whole(numbers: None) -> None:
     assert stored() == [1]
 
 
-def test_a_deferred_transaction_that_got_no_lock_does_not_go_on_without_one(numbers: None) -> None:
+def test_a_deferred_transaction_that_got_no_lock_does_not_go_on_without_one(numbers: None, short_timeout: None) -> None:
     with another_writer() as other, deferred_transaction():
-        with hardly_waiting():
-            for _ in range(2):
-                with pytest.raises(OperationalError, match="locked"):
-                    insert(2)
-            with pytest.raises(OperationalError, match="locked"), transaction.atomic():
-                pass
+        for _ in range(2):
+            with pytest.raises(OperationalError, match="locked"):
+                insert(2)
+        with pytest.raises(OperationalError, match="locked"), transaction.atomic():
+            pass
         other.execute("COMMIT")
         insert(3)
         transaction.set_rollback(True)
@@ -169,7 +172,7 @@ def test_a_deferred_transaction_that_only_reads_leaves_the_connection_as_it_was(
     with another_writer() as other:
         other.execute("INSERT INTO numbers VALUES (3)")
         other.execute("COMMIT")
-    with another_writer(), pytest.raises(OperationalError, match="locked"), hardly_waiting():
+    with another_writer(), pytest.raises(OperationalError, match="locked"), short_lock_wait():
         insert(4)
     assert stored() == [1, 2, 3]
 

@@ -8,13 +8,13 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
-from foundation import stamps
+from foundation import cache_versions
 from identity import counters, licences, rate_limits, sessions, token_identity
 from identity.demo import seed_identity
 from identity.oauth import keys
 from tests.identity.flows import Browser
+from tests.support.cache_versions import seen_at_once
 from tests.support.prepared import Prepared
-from tests.support.stamps import seen_at_once
 
 _prepared_demo = Prepared(seed_identity)
 
@@ -25,7 +25,7 @@ def forget_everything() -> None:
         module.forget()
     licences._terms.forget()
     rate_limits._limits.forget()
-    stamps.expire()
+    cache_versions.expire()
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +47,7 @@ def fresh_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def demo(db: None) -> None:
     """The demo's users and applications."""
     _prepared_demo()
-    stamps.expire()
+    cache_versions.expire()
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -20,10 +21,11 @@ from identity.models import (
     RolePermission,
     RowPolicy,
     Session,
+    SigningKey,
     TrustedApplication,
     User,
 )
-from identity.sessions import KEPT_CLOSED
+from identity.sessions import CLOSED_RETENTION
 from identity.tasks import sweep
 from identity.usage import DAYS, HOURS, usage_by_day, usage_by_hour
 from tests.identity.flows import service_token
@@ -76,6 +78,27 @@ def test_sessions_are_closed_by_the_action(admin: Client) -> None:
     assert session.close_reason == "administrator"
 
 
+def test_the_page_of_a_session_says_whose_it_is_and_closes_it(admin: Client) -> None:
+    session = open_session()
+    address = reverse("admin:identity_session_change", args=[session.pk])
+    page = admin.get(address).content.decode()
+    assert "<title>demo – WebDemoClient" in page
+    button = re.search(r'<li class="page-button"><form method="post" action="([^"]+)">(.*?)Close the session', page)
+    assert button is not None
+    fields = dict(re.findall(r'type="hidden" name="([^"]+)" value="([^"]+)"', button[2]))
+    admin.post(button[1], fields)
+    session.refresh_from_db()
+    assert session.close_reason == "administrator"
+    assert "Close the session" not in admin.get(address).content.decode()
+
+
+def test_a_signing_key_is_shown_without_styles_in_its_page(admin: Client) -> None:
+    key = SigningKey.objects.create(kid="k1", public_jwk={"kty": "RSA", "n": "AQAB"})
+    page = admin.get(reverse("admin:identity_signingkey_change", args=[key.pk])).content.decode()
+    assert "&quot;kty&quot;: &quot;RSA&quot;" in page
+    assert "style=" not in page.partition('id="content"')[2]
+
+
 def test_the_licence_shows_its_use(admin: Client) -> None:
     open_session()
     page = admin.get(reverse("admin:identity_licence_change", args=[1])).content.decode()
@@ -104,7 +127,7 @@ def test_the_history_is_the_most_at_once_whenever_somebody_looked(admin: Client)
 
 def test_closed_sessions_are_forgotten_after_a_while(admin: Client) -> None:
     open_session()
-    closed = utc_now() - KEPT_CLOSED
+    closed = utc_now() - CLOSED_RETENTION
     for age, kept in ((-1, 1), (1, 0)):
         Session.objects.update(closed=closed - timedelta(hours=age))
         sweep()
@@ -196,5 +219,8 @@ def test_a_row_policy_that_cannot_be_applied_is_refused_at_its_field(admin: Clie
     url = reverse("admin:identity_rowpolicy_add")
     form = {"role": Role.objects.get().pk, "repository": "Crm.Sales.SalesOrders", "filter": "bad", "on_read": "on"}
     assert b"(position 0, at" in admin.post(url, form).content
+    unknown = admin.post(url, {**form, "repository": "Crm.Sales.SalesOrder", "filter": "Void eq false"})
+    message = "There is no repository Crm.Sales.SalesOrder. Did you mean Crm.Sales.SalesOrders?"
+    assert unknown.context["adminform"].form.errors == {"repository": [message]}
     admin.post(url, {**form, "filter": "Void eq false"})
     assert RowPolicy.objects.get().filter == "Void eq false"

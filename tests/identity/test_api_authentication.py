@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import re
 import time
-from datetime import timedelta
+from datetime import datetime, timedelta
+from io import StringIO
 from typing import Any
 
 import jwt as pyjwt
 import pytest
+from django.core.management import call_command
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from audit.actors import OPERATOR
-from foundation import stamps
+from foundation import cache_versions
 from foundation.fields import utc_now
-from identity.models import AccessToken, ReferenceToken, TrustedApplication, User
+from identity.models import AccessToken, ReferenceToken, SigningKey, TrustedApplication, User
 from identity.oauth import jwt, keys
 from identity.reference_tokens import ReferenceTokenRefused, reference_token_issue, reference_token_revoke
-from tests.identity.flows import PUBLIC, SERVICE, Browser, service_token, token_request
+from tests.identity.flows import PUBLIC, SERVICE, WEB, Browser, service_token, token_request
 
-pytestmark = pytest.mark.urls("tests.identity.api")
+pytestmark = [pytest.mark.urls("tests.identity.api"), pytest.mark.once]
 
 
 def call(http: Client, token: str | None = None, **headers: str) -> Any:
@@ -113,7 +115,7 @@ class TestTakingAway:
     def test_only_ones_own_tokens_can_be_revoked(self, http: Client, token: str) -> None:
         form = f"client_id=WebDemoClient&client_secret=DEMO&token={token}"
         response = http.post("/id/connect/revocation", form, content_type="application/x-www-form-urlencoded")
-        assert response.status_code == 200
+        assert (response.status_code, response.json()["error"]) == (400, "invalid_grant")
         assert call(http, token).status_code == 200
 
     def test_disabling_the_application(self, http: Client, token: str) -> None:
@@ -152,7 +154,7 @@ class TestWarmCalls:
         token = service_token(http)
         assert call(http, token).status_code == 200
         monkeypatch.setattr(jwt, "verify_access_token", lambda token: pytest.fail("verified again"))
-        stamps.bump("tokens")
+        cache_versions.bump("tokens")
         assert call(http, token).status_code == 200
 
 
@@ -281,7 +283,7 @@ class TestIntrospection:
         body = self.ask(http, token).json()
         assert (body["active"], body["client_id"], body["scope"]) == (True, SERVICE, "exec read update")
         AccessToken.objects.all().delete()
-        stamps.bump("tokens")
+        cache_versions.bump("tokens")
         assert self.ask(http, token).json() == {"active": False}
         assert self.ask(http, "nonsense").json() == {"active": False}
 
@@ -322,17 +324,86 @@ class TestProfileMe:
         assert error_of(http.get("/profile/me", headers=headers)) == (403, "UserRequired")
 
 
-class TestKeys:
-    def test_rotation_keeps_old_tokens_good_until_they_end(self, http: Client) -> None:
+class TestScopesTakenFromTheApplication:
+    """Spec 01, 1.3: Scope has what its tokens may do, also those that were issued before."""
+
+    def test_of_a_personal_token(self, http: Client) -> None:
+        application = TrustedApplication.objects.get(application_uri=PUBLIC)
+        token, _row = reference_token_issue(
+            user=User.objects.get(login="demo"), application=application, name="laptop", scopes=["read", "update"],
+            lifetime=timedelta(days=365), by=OPERATOR,
+        )  # fmt: skip
+        assert call(http, token).json()["scopes"] == ["read", "update"]
+        application.scope = "openid profile read"
+        application.save()
+        assert call(http, token).json()["scopes"] == ["read"]
+
+    def test_of_a_service(self, http: Client) -> None:
         token = service_token(http)
-        before = keys.key_set().active_kid
+        application = TrustedApplication.objects.get(application_uri=SERVICE)
+        application.scope = "read"
+        application.save()
+        assert call(http, token).json()["scopes"] == ["read"]
+        # Without Scope, a service has read and update (spec 14, 14.4).
+        application.scope = ""
+        application.save()
+        assert call(http, token).json()["scopes"] == ["read", "update"]
+
+    def test_of_a_sign_in(self, browser: Browser) -> None:
+        token = browser.tokens(scope="openid profile read update")["access_token"]
+        assert call(browser.client, token).json()["scopes"] == ["openid", "profile", "read", "update"]
+        application = TrustedApplication.objects.get(application_uri=WEB)
+        application.scope = "read"
+        application.save()
+        assert call(browser.client, token).json()["scopes"] == ["openid", "profile", "read"]
+
+
+class TestKeys:
+    def published(self, http: Client) -> list[str]:
+        found = http.get("/id/.well-known/openid-configuration/jwks").json()["keys"]
+        assert not any("d" in key for key in found)
+        return [key["kid"] for key in found]
+
+    def kid(self, http: Client) -> str:
+        return str(pyjwt.get_unverified_header(service_token(http))["kid"])
+
+    def test_a_rotated_key_signs_once_no_cache_lacks_it(self, http: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+        token, before = service_token(http), keys.key_set().active_kid
+        cached = http.get("/id/.well-known/openid-configuration/jwks").headers["Cache-Control"]
+        seconds = sum(int(number) for number in re.findall(r"(?:max-age|stale-while-revalidate)=(\d+)", cached))
         after = keys.keys_rotate(by=OPERATOR).kid
-        assert after != before
-        published = http.get("/id/.well-known/openid-configuration/jwks").json()["keys"]
-        assert [key["kid"] for key in published] == [after, before]
-        assert "d" not in published[0]
+        assert (self.kid(http), self.published(http)) == (before, [before, after])
+        later = utc_now() + timedelta(seconds=seconds + 1)
+        monkeypatch.setattr(keys, "utc_now", lambda: later)
+        assert (self.kid(http), self.published(http)) == (after, [after, before])
         assert call(http, token).status_code == 200
-        assert pyjwt.get_unverified_header(service_token(http))["kid"] == after
+
+    def test_keys_rotated_in_a_row_sign_one_after_another(self, http: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+        start, kids = utc_now(), [keys.key_set().active_kid]
+
+        def later(minutes: int) -> datetime:
+            moment = start + timedelta(minutes=minutes)
+            monkeypatch.setattr(keys, "utc_now", lambda: moment)
+            return moment
+
+        for minutes in (1, 6):
+            moment = later(minutes)
+            kids.append(keys.keys_rotate(by=OPERATOR).kid)
+            SigningKey.objects.filter(pk=kids[-1]).update(created=moment)
+        seen = []
+        for minutes in (7, 12, 17):
+            later(minutes)
+            seen.append(self.kid(http))
+        assert seen == kids
+
+    def test_a_stolen_key_signs_no_more(self, http: Client) -> None:
+        stolen = self.kid(http)
+        call_command("rotate_keys", "--now", "--json", stdout=StringIO())
+        new = self.kid(http)
+        assert new != stolen
+        assert self.published(http) == [new, stolen]
+        keys.keys_rotate(by=OPERATOR)
+        assert self.kid(http) == new
 
     def test_private_keys_are_readable_by_their_owner_only(self, http: Client) -> None:
         from django.conf import settings

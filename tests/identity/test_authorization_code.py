@@ -251,7 +251,7 @@ class TestHybridAndModes:
         assert fields["state"] == "xyz"
         assert ("id_token" in fields) == (response_type != "code")
         assert f'action="{REDIRECT}"' in page.content.decode()
-        assert "form-action 'self' http://localhost:5080" in page.headers["Content-Security-Policy"]
+        assert "form-action" not in page.headers["Content-Security-Policy"]
         assert browser.redeem(fields["code"]).status_code == 200
 
     def test_errors_use_the_asked_mode(self, browser: Browser) -> None:
@@ -427,7 +427,8 @@ class TestEndSession:
 
     def test_another_site_cannot_confirm(self, browser: Browser) -> None:
         browser.sign_in()
-        assert b"Sign out?" in browser.client.post("/id/connect/endsession", {"confirm": "yes"}).content
+        answer = browser.client.post("/id/connect/endsession", {"confirm": "yes"}, follow=True)
+        assert b"Sign out?" in answer.content
 
     @pytest.mark.parametrize(
         "changes",

@@ -129,6 +129,86 @@ def test_consent_and_sign_out_under_the_policy(
     assert visitor.complaints == []
 
 
+def test_callbacks_may_redirect_to_another_origin(
+    live_platform: LivePlatform, chromium: Browser, application: LoopbackReceiver
+) -> None:
+    """As of a backend at another host than its pages, and of a broker."""
+    with LoopbackReceiver(default=Answer(body=b"the pages")).running() as pages:
+        application.respond_with = lambda request: Answer(303, headers={"Location": f"{pages.url}{request.path}"})
+        try:
+            visitor = Visitor(chromium, live_platform.base_url, f"{application.url}/callback")
+            visitor.authorize(state="login")
+            visitor.log_in()
+            visitor.page.wait_for_url(f"{pages.url}/callback?code=**state=login**")
+            visitor.authorize(state="posted", response_mode="form_post")
+            visitor.page.wait_for_url(f"{pages.url}/callback")
+            visitor.authorize(state="consent", prompt="consent")
+            visitor.page.click("text=Allow")
+            visitor.page.wait_for_url(f"{pages.url}/callback?code=**state=consent**")
+            visitor.go("/id/connect/endsession", client_id=CLIENT, post_logout_redirect_uri=f"{application.url}/bye")
+            visitor.page.click("button")
+            visitor.page.wait_for_url(f"{pages.url}/bye")
+        finally:
+            application.respond_with = None
+    assert visitor.complaints == []
+
+
+def test_a_form_of_another_site_signs_out_after_the_question(
+    live_platform: LivePlatform, chromium: Browser, application: LoopbackReceiver
+) -> None:
+    """RP-Initiated Logout, 2: POST. Browsers send no cookie of SameSite=Lax with it."""
+    visitor = Visitor(chromium, live_platform.base_url, f"{application.url}/callback")
+    visitor.authorize()
+    visitor.log_in()
+    visitor.page.wait_for_url(application.url + "/callback**")
+    assert "127.0.0.1" in live_platform.base_url
+    visitor.page.goto(f"{application.url.replace('127.0.0.1', 'localhost')}/portal")
+    fields = {"client_id": CLIENT, "post_logout_redirect_uri": f"{application.url}/bye", "state": "s"}
+    visitor.page.evaluate(_SEND_FORM, [f"{live_platform.base_url}/id/connect/endsession", fields])
+    visitor.page.get_by_role("button", name="Sign out").click()
+    visitor.page.wait_for_url(f"{application.url}/bye?state=s")
+    visitor.go("/profile/")
+    assert "/id/account/login" in visitor.page.url
+    assert visitor.complaints == []
+
+
+_SEND_FORM = """([action, fields]) => {
+    const form = Object.assign(document.createElement("form"), { method: "post", action });
+    for (const [name, value] of Object.entries(fields)) {
+        form.append(Object.assign(document.createElement("input"), { name, value, type: "hidden" }));
+    }
+    document.body.append(form);
+    form.submit();
+}"""
+
+
+def test_a_sign_in_in_a_popup_answers_its_opener(
+    live_platform: LivePlatform, chromium: Browser, application: LoopbackReceiver
+) -> None:
+    visitor = Visitor(chromium, live_platform.base_url, f"{application.url}/callback")
+    visitor.page.goto(f"{application.url}/callback-of-nothing")
+    asked = {"client_id": CLIENT, "redirect_uri": visitor.application, "response_type": "code", "scope": "openid"}
+    address = f"{live_platform.base_url}/id/connect/authorize?{urlencode(asked)}"
+    with visitor.page.expect_popup() as opened:
+        visitor.page.evaluate("address => { window.popup = window.open(address); }", address)
+    popup = opened.value
+    popup.fill("[name=login]", "demo")
+    assert visitor.page.evaluate("window.popup.closed") is False
+    popup.fill("[name=password]", "demo")
+    popup.keyboard.press("Enter")
+    popup.wait_for_url(f"{application.url}/callback?code=**")
+    popup.evaluate("window.opener.answer = location.search")
+    assert "code=" in visitor.page.evaluate("window.answer")
+
+
+def test_other_pages_keep_the_policy_for_forms(live_platform: LivePlatform, chromium: Browser) -> None:
+    visitor = Visitor(chromium, live_platform.base_url)
+    for path in ("/id/account/login", "/id/account/reset", "/admin/login/", "/"):
+        answer = visitor.page.goto(f"{live_platform.base_url}{path}")
+        assert answer is not None
+        assert "form-action 'self'" in answer.headers["content-security-policy"], path
+
+
 @pytest.mark.parametrize("locale, heading", [("en-US", "Sign in"), ("bg-BG", "Вход"), ("de-DE", "Anmelden")])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_login_page_on_a_phone(

@@ -15,13 +15,14 @@ from pytest_django import DjangoAssertNumQueries
 
 from foundation.fields import utc_now
 from identity.browser_sign_ins import browser_name, browsers_list
-from identity.models import BrowserSignIn, User
+from identity.models import BrowserSignIn, Session, TrustedApplication, User
 from identity.sessions import browser_sessions_prune
 from tests.identity.factors import SECOND
 from tests.identity.flows import REDIRECT, WEB, Browser, fields_of
 from tests.support.accessibility import violations
 from tests.support.chromium import PHONE, fits, log_in, watched_page
 from tests.support.platform import ROOT, LivePlatform
+from tests.support.tasks import Worker
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:130.0) Gecko/20100101 Firefox/130.0"
 IPHONE = (
@@ -52,6 +53,11 @@ def key_of(browser: Browser, user_agent: str) -> str:
     return str(BrowserSignIn.objects.get(user_agent=user_agent).pk)
 
 
+def api(tokens: dict[str, Any]) -> int:
+    headers = {"Authorization": f"Bearer {tokens['access_token']}"}
+    return int(Client().get("/api/domain/odata/General_Products_Products?$top=1", headers=headers).status_code)
+
+
 def test_another_browser_is_listed_and_signed_out(browser: Browser) -> None:
     mine, other = signed_in(FIREFOX), signed_in(IPHONE, address="192.0.2.7")
     page = profile(mine)
@@ -63,6 +69,19 @@ def test_another_browser_is_listed_and_signed_out(browser: Browser) -> None:
     assert "You are signed out in the other browser." in answer.content.decode()
     assert other.client.get("/profile/").headers["Location"].startswith("/id/account/login")
     assert "Safari on iPhone" not in profile(mine)
+
+
+def test_a_signed_out_browser_is_signed_out_of_its_applications(browser: Browser) -> None:
+    TrustedApplication.objects.filter(application_uri=WEB).update(back_channel_logout_url="http://localhost:5080/back")
+    worker = Worker()
+    mine, other = signed_in(FIREFOX), signed_in(IPHONE)
+    tokens, kept = other.tokens(scope="openid read"), mine.tokens(scope="openid read")
+    assert [api(each) for each in (tokens, kept)] == [200, 200]
+    sign_out(mine, key_of(mine, IPHONE))
+    assert [api(each) for each in (tokens, kept)] == [401, 200]
+    assert Session.objects.filter(closed=None).count() == 1
+    (call,) = worker.take()
+    assert (call[0], call[3]) == ("identity.oauth.backchannel.send", "demo")
 
 
 def test_sign_ins_of_others_cannot_be_ended(browser: Browser) -> None:

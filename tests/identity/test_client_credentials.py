@@ -55,6 +55,8 @@ def test_no_scope_asked_gives_all_that_fit(http: Client) -> None:
 def test_the_legacy_scope_is_ignored(http: Client) -> None:
     assert ask(http, SERVICE, scope="DomainApi").json()["scope"] == "read update exec"
     assert ask(http, SERVICE, scope="DomainApi read").json()["scope"] == "read"
+    # Beside scopes that are none of the API it means read and update, never exec.
+    assert ask(http, SERVICE, scope="openid DomainApi").json()["scope"] == "read update"
 
 
 @pytest.mark.parametrize("scope", ["sec", "read sec", "openid", "nonsense"])

@@ -455,7 +455,7 @@ class TestCost:
     def test_the_table_has_a_limit(
         self, browser: Browser, publisher: Publisher, policy: RegistrationPolicy, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(client_documents, "MOST_APPLICATIONS", 1)
+        monkeypatch.setattr(client_documents, "MAX_APPLICATIONS", 1)
         accepted(authorize(browser, publisher.url))
         refused(authorize(browser, publisher.at("/second.json")), "too many applications")
         accepted(authorize(browser, publisher.url))

@@ -14,12 +14,14 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import jwt
 import pytest
+from django.contrib.sessions.models import Session as BrowserSession
 from django.test import Client
 from oauth2_provider.settings import DEFAULTS, oauth2_settings
 
 from audit.actors import OPERATOR
 from foundation.fields import utc_now
-from identity.models import AccessToken, SigningKey, TrustedApplication, User
+from identity import rate_limits
+from identity.models import AccessToken, Role, RoleUser, SigningKey, TrustedApplication, User
 from identity.oauth import issue, keys, refresh
 from tests.identity.flows import (
     DUAL,
@@ -280,6 +282,38 @@ class TestAuthorizationRequest:
 class TestPromptNoneAndHints:
     """oidcc-prompt-none-*, oidcc-id-token-hint, oidcc-max-age-*."""
 
+    @pytest.mark.parametrize(
+        "asked, granted",
+        [
+            ("openid profile offline_access", "openid profile offline_access read update"),
+            ("openid DomainApi", "openid read update"),
+            ("DomainApi openid profile read", "openid profile read"),
+            ("openid", "openid read update"),
+        ],
+    )
+    def test_without_a_scope_of_the_api_it_is_read_and_update(self, browser: Browser, asked: str, granted: str) -> None:
+        """The owner's document lists openid, profile, offline_access (4.2), and says that a token gives access (1)."""
+        tokens = browser.tokens(client_id=DUAL, scope=asked)
+        assert tokens["scope"] == granted
+        assert claims_of(tokens["access_token"])["scope"] == granted.split()
+
+    def test_what_the_application_may_not_have_is_not_added(self, browser: Browser) -> None:
+        TrustedApplication.objects.filter(application_uri=WEB).update(scope="openid profile update")
+        assert browser.tokens(scope="openid")["scope"] == "openid update"
+        TrustedApplication.objects.filter(application_uri=WEB).update(scope="")
+        tokens = browser.tokens(scope="openid offline_access")
+        assert tokens["scope"] == "openid offline_access"
+        # Scopes of the protocol need no entry in Scope (spec 14, 14.4), at a refresh neither.
+        form = {"grant_type": "refresh_token", "client_id": WEB, "client_secret": SECRET}
+        again = token_request(browser.client, **form, refresh_token=tokens["refresh_token"])
+        assert again.json()["scope"] == "openid offline_access"
+
+    def test_external_users_get_no_scope_of_the_api(self, browser: Browser) -> None:
+        page = browser.sign_in("customer", scope="openid profile", prompt="consent").content.decode()
+        assert "Your name and language" in page
+        assert "Change data" not in page
+        assert browser.tokens("customer", scope="openid profile")["scope"] == "openid profile"
+
     def test_silent_answers_have_the_same_person_and_time(self, browser: Browser) -> None:
         first = claims_of(browser.tokens()["id_token"])
         answer = answer_of(browser.authorize(prompt="none"))
@@ -310,6 +344,15 @@ class TestPromptNoneAndHints:
         second = claims_of(browser.tokens(max_age=50)["id_token"])
         assert second["auth_time"] >= first
         assert time.time() - second["auth_time"] < 50
+
+    def test_a_hint_with_a_former_login_is_fine(self, browser: Browser) -> None:
+        hint = browser.tokens()["id_token"]
+        renamed = User.objects.get(login="demo")
+        renamed.login = "demo.renamed"
+        renamed.save()
+        assert "code" in answer_of(browser.authorize(prompt="none", id_token_hint=hint))
+        asked = {"id_token_hint": hint, "post_logout_redirect_uri": LOGOUT_REDIRECT}
+        assert browser.client.get(END_SESSION, asked).headers["Location"] == LOGOUT_REDIRECT
 
     def test_an_expired_hint_is_as_good(self, browser: Browser) -> None:
         from identity.oauth import jwt as ours
@@ -352,6 +395,8 @@ def test_every_page_of_a_request_speaks_its_ui_locales(
     browser: Browser, locales: str, consent: str, error: str, ask: str
 ) -> None:
     browser.sign_in()
+    language = {"bg": "bg", "xx de-AT": "de"}.get(locales, "en")
+    assert Client().get("/id/account/login", {"ui_locales": locales}).headers["Content-Language"] == language
     for response, text in (
         (browser.authorize(ui_locales=locales, prompt="consent"), consent),
         (browser.authorize(ui_locales=locales, redirect_uri="https://evil.example/"), error),
@@ -359,6 +404,7 @@ def test_every_page_of_a_request_speaks_its_ui_locales(
         (browser.client.get(END_SESSION, {"ui_locales": locales, "client_id": "nobody"}), error),
     ):
         assert text in response.content.decode()
+        assert response.headers["Content-Language"] == language
 
 
 def test_every_gate_of_the_toolkit_for_rfc_9700_is_shut() -> None:
@@ -378,6 +424,19 @@ class TestTokenRequest:
         value = dict(self.CREDENTIALS).get(name, "read")
         extra = ((name, value),) if name in dict(self.CREDENTIALS) else ((name, value), (name, value))
         assert name in refused(post_form(http, TOKEN_URL, *self.CREDENTIALS, *extra), "invalid_request")
+
+    def test_an_audience_may_repeat(self, http: Client) -> None:
+        """RFC 8693, 2.1."""
+        TrustedApplication.objects.filter(application_uri=SERVICE).update(token_exchange_applications=WEB)
+        tokens = Browser(http).tokens(scope="openid read")
+        kind = "urn:ietf:params:oauth:token-type:access_token"
+        response = post_form(
+            http, TOKEN_URL,
+            ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"), ("client_id", SERVICE),
+            ("client_secret", SECRET), ("subject_token", tokens["access_token"]), ("subject_token_type", kind),
+            ("audience", "TableAPI"), ("audience", "DomainAPI"),
+        )  # fmt: skip
+        assert claims_of(response.json()["access_token"])["aud"] == ["TableAPI", "DomainAPI"]
 
     def test_a_resource_may_repeat(self, http: Client) -> None:
         response = post_form(http, TOKEN_URL, *self.CREDENTIALS, ("resource", "a"), ("resource", "b"))
@@ -493,7 +552,7 @@ class TestTokenRequest:
         assert others[0].status_code == 200
         assert not AccessToken.objects.exists()
 
-    def test_of_two_requests_with_one_refresh_token_at_once_one_gets_tokens(
+    def test_of_two_requests_with_one_refresh_token_at_once_one_keeps_tokens(
         self, browser: Browser, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         token = browser.tokens(scope="openid read offline_access")["refresh_token"]
@@ -508,8 +567,32 @@ class TestTokenRequest:
                 others[0] = token_request(browser.client, **form)
 
         monkeypatch.setattr(refresh, "refresh_load", interrupted)
-        refused(token_request(browser.client, **form), "invalid_grant")
-        assert browser.client.get(USERINFO, headers=bearer(others[0].json())).status_code == 200
+        kept = token_request(browser.client, **form).json()
+        statuses = [browser.client.get(USERINFO, headers=bearer(each)).status_code for each in (others[0].json(), kept)]
+        assert statuses == [401, 200]
+
+
+class TestLostRefreshAnswers:
+    """Spec 01, 1.4: "a grace of a few seconds for a lost answer is allowed if the same client repeats it"."""
+
+    def refresh(self, browser: Browser, token: str) -> Any:
+        form = {"grant_type": "refresh_token", "client_id": WEB, "client_secret": SECRET, "refresh_token": token}
+        return token_request(browser.client, **form)
+
+    def test_a_request_may_be_repeated_more_than_once(self, browser: Browser) -> None:
+        token = browser.tokens(scope="openid read offline_access")["refresh_token"]
+        answers = [self.refresh(browser, token).json() for _ in range(4)]
+        # The last answer counts; nothing of the lost ones goes on.
+        statuses = [browser.client.get(USERINFO, headers=bearer(each)).status_code for each in answers]
+        assert statuses == [401, 401, 401, 200]
+        assert self.refresh(browser, answers[-1]["refresh_token"]).status_code == 200
+        refused(self.refresh(browser, token), "invalid_grant")
+
+    def test_a_token_of_a_lost_answer_ends_the_family(self, browser: Browser) -> None:
+        token = browser.tokens(scope="openid read offline_access")["refresh_token"]
+        lost, kept = self.refresh(browser, token).json(), self.refresh(browser, token).json()
+        refused(self.refresh(browser, lost["refresh_token"]), "invalid_grant")
+        assert browser.client.get(USERINFO, headers=bearer(kept)).status_code == 401
 
 
 class TestRefreshedIdToken:
@@ -549,6 +632,15 @@ class TestRefreshedIdToken:
         refused(token_request(browser.client, **form), "invalid_grant")
         TrustedApplication.objects.filter(application_uri=WEB).update(is_enabled=False)
         refused(token_request(browser.client, **form), "unauthorized_client")
+
+    def test_users_whom_the_application_admits_no_more_get_nothing(self, browser: Browser) -> None:
+        code, token = browser.code(), browser.tokens(scope="openid read offline_access")["refresh_token"]
+        TrustedApplication.objects.filter(application_uri=WEB).update(
+            impersonate_as_internal_user_allowed=False, impersonate_as_community_user_allowed=True
+        )
+        form = {"grant_type": "refresh_token", "client_id": WEB, "client_secret": SECRET, "refresh_token": token}
+        assert "sign this user in" in refused(token_request(browser.client, **form), "invalid_grant")
+        assert "sign this user in" in refused(browser.redeem(code), "invalid_grant")
 
     def test_a_user_who_became_external_gets_nothing(self, browser: Browser) -> None:
         token = browser.tokens(scope="openid read offline_access")["refresh_token"]
@@ -626,6 +718,13 @@ class TestUserinfo:
         many = {f"p{n}": "x" for n in range(1001)}
         refused(Client().get(USERINFO, many, headers=bearer(browser.tokens())), "invalid_request")
 
+    def test_descriptions_are_ascii_in_every_language(self, http: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+        """RFC 6749, 5.2; RFC 6750, 3."""
+        bulgarian = {"Accept-Language": "bg"}
+        refused(http.get(USERINFO, headers={"Authorization": "Bearer x", **bulgarian}), "invalid_token", 401)
+        monkeypatch.setattr(rate_limits, "check_client", lambda *_: rate_limits.count("none left", 0))
+        refused(post_form(http, TOKEN_URL, ("grant_type", "client_credentials"), **bulgarian), "slow_down", 429)
+
     @pytest.mark.parametrize("header", [{}, {"Authorization": "Bearer x"}, {"Authorization": "Basic eDp5"}])
     def test_without_a_good_token_there_is_a_challenge(self, http: Client, header: dict[str, str]) -> None:
         for response in (http.get(USERINFO, headers=header), http.post(USERINFO, headers=header)):
@@ -655,6 +754,14 @@ class TestRevocation:
         wrong = (("client_id", WEB), ("client_secret", "wrong"), ("token", "x"))
         refused(post_form(http, self.URL, *wrong), "invalid_client", 401)
         refused(post_form(http, self.URL, ("token", "x")), "invalid_client", 401)
+
+    @pytest.mark.parametrize("kind", ["access_token", "refresh_token"])
+    def test_tokens_of_another_client_are_refused(self, browser: Browser, kind: str) -> None:
+        """RFC 7009, 2.1."""
+        tokens = browser.tokens(scope="openid read offline_access")
+        form = (("client_id", DUAL), ("client_secret", SECRET), ("token", tokens[kind]))
+        assert "another client" in refused(post_form(browser.client, self.URL, *form), "invalid_grant")
+        assert browser.client.get(USERINFO, headers=bearer(tokens)).status_code == 200
 
     def test_a_public_application_revokes_its_own(self, browser: Browser) -> None:
         verifier, challenge = pkce()
@@ -726,11 +833,27 @@ class TestLogout:
     @pytest.mark.parametrize("method", ["get", "post"])
     def test_with_everything_it_returns_without_asking(self, browser: Browser, method: str) -> None:
         hint = browser.tokens()["id_token"]
-        response = self.out(
-            browser, method, id_token_hint=hint, post_logout_redirect_uri=LOGOUT_REDIRECT, state="s &", client_id=WEB
-        )
+        asked = {"post_logout_redirect_uri": LOGOUT_REDIRECT, "state": "s &", "client_id": WEB}
+        if method == "post":
+            # A form of another site comes without the cookie of the sign-in, which is added to a GET.
+            asked = self.gone_on(Client().post(END_SESSION, {"id_token_hint": hint, **asked}))
+        response = self.out(browser, **{"id_token_hint": hint, **asked})
         assert response.headers["Location"] == f"{LOGOUT_REDIRECT}?state=s+%26"
         assert not signed_in(browser)
+
+    def gone_on(self, response: Any) -> dict[str, str]:
+        """The parameters of the GET that a posted request goes on as."""
+        assert response.status_code == 302, response.content
+        assert response.headers["Location"].startswith(f"{END_SESSION}?")
+        return dict(parse_qsl(response.headers["Location"].partition("?")[2]))
+
+    def test_a_posted_request_that_proves_nothing_asks(self, browser: Browser) -> None:
+        browser.sign_in()
+        asked = self.gone_on(Client().post(END_SESSION, {"client_id": WEB, "confirm": "yes"}))
+        assert asked == {"client_id": WEB}
+        assert b"Sign out?" in self.out(browser, **asked).content
+        assert signed_in(browser)
+        assert Client().post(END_SESSION, {"state": "x" * 20_000}).status_code == 400
 
     def test_without_state_none_comes_back(self, browser: Browser) -> None:
         hint = browser.tokens()["id_token"]
@@ -802,8 +925,43 @@ class TestLogout:
         assert {(call[2], call[3]) for call in calls} == {("http://testserver/id", "demo")}
 
 
+class TestWhatASignOutEnds:
+    """Every application of the sign-in, at once (spec 01, 1.8)."""
+
+    def test_applications_that_signed_in_at_the_same_time(self, browser: Browser) -> None:
+        hint = browser.tokens()["id_token"]
+        row = BrowserSession.objects.get()
+        others = [browser.tokens(client_id=name, scope="openid read") for name in (DUAL, WEB)]
+        # Of concurrent requests with one session the last wins: here the one that knows of none of the others.
+        BrowserSession.objects.update(session_data=row.session_data)
+        browser.client.get(END_SESSION, {"id_token_hint": hint})
+        assert [browser.client.get(USERINFO, headers=bearer(each)).status_code for each in others] == [401, 401]
+
+    def test_codes_that_are_not_redeemed(self, browser: Browser) -> None:
+        hint, code = browser.tokens()["id_token"], browser.code(client_id=DUAL)
+        browser.client.get(END_SESSION, {"id_token_hint": hint})
+        refused(browser.redeem(code, DUAL), "invalid_grant")
+
+    @pytest.mark.parametrize("at", [END_SESSION, "/id/account/logout"])
+    def test_a_sign_in_that_lacks_a_factor_by_now(self, browser: Browser, at: str) -> None:
+        tokens = browser.tokens()
+        role = Role.objects.create(name="Strict", required_factor="SecondFactor")
+        RoleUser.objects.create(user=User.objects.get(login="demo"), role=role)
+        page = browser.client.get(at, {"client_id": WEB})
+        assert b"Sign out?" in page.content
+        assert b"You are signed out" in browser.client.post(at, fields_of(page.content.decode())).content
+        assert browser.client.get(USERINFO, headers=bearer(tokens)).status_code == 401
+        role.delete()
+        assert not signed_in(browser)
+
+    def test_a_posted_sign_out_of_nobody_is_no_error(self, browser: Browser) -> None:
+        page = browser.client.get("/id/account/login").content.decode()
+        answer = browser.client.post("/id/account/logout", fields_of(page))
+        assert b"You are signed out" in answer.content
+
+
 def test_the_first_key_of_a_node_is_loaded_once(db: None) -> None:
-    """Making it changes the stamp of the keys; under the one before, the next request loaded the same keys again."""
+    """Making it changes the cache version of the keys; under the former one, the next request loaded the keys again."""
     SigningKey.objects.all().delete()
     keys.forget()
     first = keys.key_set()

@@ -78,6 +78,42 @@ def test_a_person_allows_a_device(browser: Browser, device: Client, client_id: s
     assert error_of(poll(device, asked["device_code"], client_id)) == "invalid_grant"
 
 
+def test_a_device_gets_no_refresh_token(browser: Browser, device: Client) -> None:
+    """The owner's document, 5.3: "only to interactive confidential applications using the authorization code flow"."""
+    asked = ask(device, scope="openid+read+offline_access").json()
+    browser.log_in("demo")
+    answers(browser, asked["user_code"], "allow")
+    tokens = poll(device, asked["device_code"]).json()
+    assert (tokens["scope"], "refresh_token" in tokens) == ("openid read", False)
+
+
+def test_a_device_gets_what_the_person_has_seen(browser: Browser, device: Client) -> None:
+    TrustedApplication.objects.filter(application_uri=WEB).update(scope="openid read update exec")
+    asked = ask(device, scope="read").json()
+    browser.log_in("demo")
+    page = answers(browser, asked["user_code"]).content.decode()
+    assert ("Read data" in page, "Run scripts" in page) == (True, False)
+    answers(browser, asked["user_code"], "allow")
+    assert poll(device, asked["device_code"]).json()["scope"] == "read"
+
+
+def test_the_page_of_an_external_user_names_no_scope_of_the_api(browser: Browser, device: Client) -> None:
+    asked = ask(device, scope="openid").json()
+    browser.log_in("customer")
+    page = answers(browser, asked["user_code"]).content.decode()
+    assert ("Who you are" in page, "Read data" in page) == (True, False)
+
+
+def test_a_device_of_a_user_whom_the_application_admits_no_more(browser: Browser, device: Client) -> None:
+    asked = ask(device, scope="openid").json()
+    browser.log_in("demo")
+    answers(browser, asked["user_code"], "allow")
+    TrustedApplication.objects.filter(application_uri=WEB).update(
+        impersonate_as_internal_user_allowed=False, impersonate_as_community_user_allowed=True
+    )
+    assert error_of(poll(device, asked["device_code"])) == "invalid_grant"
+
+
 def test_discovery_names_the_endpoint(device: Client) -> None:
     found = device.get("/id/.well-known/openid-configuration").json()
     assert found["device_authorization_endpoint"] == "http://testserver/id/connect/deviceauthorization"

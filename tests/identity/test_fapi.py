@@ -19,6 +19,8 @@ from identity.models import Grant, TrustedApplication
 from tests.identity.flows import REDIRECT, SECRET, WEB, Browser, Response, parameters_of, pkce, token_request
 from tests.support.client_keys import ISSUER, TOKEN_ENDPOINT, ClientKey
 
+pytestmark = pytest.mark.once
+
 PAR = "/id/connect/par"
 KEY, BINDING = ClientKey(), ClientKey()
 VERIFIER, CHALLENGE = pkce()

@@ -30,6 +30,8 @@ from tests.identity.factors import SECOND, phone_of, prove, set_up_app, signed_i
 from tests.identity.flows import LOGOUT_REDIRECT, REDIRECT, WEB, Browser, Response, parameters_of
 from tests.support.upstream import CLIENT, SECRET, UpstreamProvider, upstream_provider
 
+pytestmark = pytest.mark.once
+
 START, CALLBACK = "/id/federation/contoso/start", "/id/federation/contoso/callback"
 
 
@@ -499,9 +501,12 @@ def test_an_unreachable_provider_says_so(browser: Browser, provider: IdentityPro
 # --- sign-out -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("before", ["nobody", "demo"])
 def test_the_sign_out_goes_through_the_provider(
-    browser: Browser, upstream: UpstreamProvider, provider: IdentityProvider
+    browser: Browser, upstream: UpstreamProvider, provider: IdentityProvider, before: str
 ) -> None:
+    if before == "demo":
+        browser.log_in(before)
     enter(browser, upstream)
     token = browser.client.get("/id/account/logout").context["csrf_token"]
     response = browser.client.post("/id/account/logout", {"csrfmiddlewaretoken": str(token)})

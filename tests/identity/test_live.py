@@ -196,7 +196,8 @@ class Service:
             assert answer.status_code == 201, answer.text
             return str(answer.json()["@odata.id"])
 
-        user = create("Systems_Security_Users", {"Login": name, "Name": {"EN": name}, "UserType": "SystemUserNoLogin"})
+        system_user = {"Login": f"of-{name}", "Name": {"EN": name}, "UserType": "SystemUserNoLogin"}
+        user = create("Systems_Security_Users", system_user)
         application = create(
             "Systems_Security_TrustedApplications",
             {

@@ -13,7 +13,7 @@ from foundation import errors
 from identity.context import system_context
 from identity.logins import former_logins
 from identity.models import UsedLogin, User
-from tests.identity.flows import Browser
+from tests.identity.flows import SECRET, SERVICE, WEB, Browser, parameters_of, token_request
 
 USERS = "Systems.Security.Users"
 
@@ -46,6 +46,34 @@ def told(browser: Browser, login: str) -> list[dict[str, Any]]:
     return [claims(tokens["access_token"]), claims(tokens["id_token"]), userinfo]
 
 
+def test_another_login_ends_the_grants_of_the_former(browser: Browser) -> None:
+    """A refreshed id token and userinfo name the same subject (OIDC Core, 5.3.2 and 12.2)."""
+    tokens = browser.tokens(scope="openid read offline_access")
+    renamed(User.objects.get(login="demo"), "Demo")
+    headers = {"Authorization": f"Bearer {tokens['access_token']}"}
+    assert APIClient().get("/id/connect/userinfo", headers=headers).status_code == 401
+    form = {"grant_type": "refresh_token", "client_id": WEB, "client_secret": SECRET}
+    response = token_request(browser.client, **form, refresh_token=tokens["refresh_token"])
+    assert response.json()["error"] == "invalid_grant"
+    # The browser is signed in as before.
+    answer = parameters_of(browser.authorize(prompt="none", id_token_hint=tokens["id_token"]).headers["Location"])
+    assert claims(browser.redeem(answer["code"]).json()["id_token"])["sub"] == "Demo"
+
+
+def test_no_service_has_the_subject_of_a_person(demo: None) -> None:
+    """RFC 9068, 5: `sub` of a service's token is its ApplicationUri."""
+    with pytest.raises(errors.Refused) as refused:
+        created(SERVICE.upper())
+    assert refused.value.code is errors.LOGIN_USED
+    renamed(User.objects.get(login="demo"), "demo.new")
+    for login in ("admin", "demo"):
+        dataset = Dataset(system_context())
+        values = {"ApplicationUri": login, "Name": login, "ClientType": "Confidential"}
+        dataset.create("Systems.Security.TrustedApplications", values)
+        with pytest.raises(errors.PlatformError, match="had, this login"):
+            dataset.commit()
+
+
 def test_the_guid_stays_where_the_login_changes(browser: Browser) -> None:
     demo = User.objects.get(login="demo")
     for each in told(browser, "demo"):
@@ -58,14 +86,6 @@ def test_the_guid_stays_where_the_login_changes(browser: Browser) -> None:
     for each in told(fresh, "demo.new"):
         assert (each["sub"], each["id"], each["preferred_username"]) == ("demo.new", demo.pk, "demo.new")
     assert former_logins(demo) == ["demo"]
-
-
-def test_a_token_of_before_the_rename_is_still_the_users(browser: Browser) -> None:
-    token = browser.tokens()["access_token"]
-    demo = User.objects.get(login="demo")
-    renamed(demo, "demo.new")
-    body = APIClient().get("/profile/me", headers={"Authorization": f"Bearer {token}"}).json()
-    assert (body["id"], body["login"]) == (demo.pk, "demo.new")
 
 
 @pytest.mark.parametrize("another", ["demo", "DEMO", "Demo"])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from foundation import stamps
+from foundation import cache_versions
 from foundation.fields import utc_now
 from identity.models import Licence, ReservedSeat, Session, TrustedApplication, User
 from identity.usage import usage_by_application, usage_warnings
@@ -134,7 +134,7 @@ def test_real_processes_stay_within_the_limit(tmp_path: Path, transactional_db: 
     Licence.objects.filter(pk=1).update(sessions=3)
     limit(2)
     Session.objects.all().delete()
-    stamps.expire()
+    cache_versions.expire()
     http = Client()
     tokens = [service_token(http) for _ in range(40)]
     statuses = Counter(answer["status"] for answer in race(tmp_path, tokens))

@@ -22,6 +22,8 @@ from tests.identity.flows import Browser, fields_of
 from tests.support.mail import MailServer
 from tests.support.tasks import Worker
 
+pytestmark = pytest.mark.once
+
 PROFILE = "/profile/"
 
 
@@ -298,7 +300,7 @@ class TestReset:
         for login in ("demo", "nobody", "service", "customer"):
             with CaptureQueriesContext(connection) as asked:
                 pages.add(self.ask(browser, login))
-            # The stamps are read again by the clock.
+            # The cache versions are read again by the clock.
             queries.add(sum("foundation_versionstamp" not in query["sql"] for query in asked.captured_queries))
         assert len(pages) == len(queries) == 1
         worker.work()

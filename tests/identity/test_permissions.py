@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from foundation import stamps
+from foundation import cache_versions
 from identity.context import Operation, Permissions
 from identity.models import Role, RolePermission, RoleUser, RowPolicy, User
 from identity.permissions import permissions_for
@@ -77,7 +77,7 @@ def test_roles_add_up_and_inactive_ones_do_not_count(person: User) -> None:
     assert rights(person).allows(ORDERS, "update")
     writer.is_active = False
     writer.save()
-    stamps.expire()
+    cache_versions.expire()
     assert not rights(person).allows(ORDERS, "update")
 
 
@@ -85,7 +85,7 @@ def test_policies_of_roles_widen_each_other(person: User) -> None:
     first, second = role(person, "A", all="ru"), role(person, "B", all="r")
     for owner, text in ((first, "X eq 1"), (second, "Y eq 2")):
         RowPolicy.objects.create(role=owner, repository=ORDERS, filter=text)
-    stamps.expire()
+    cache_versions.expire()
     found = rights(person)
     assert set(found.policies(ORDERS, "read")) == {"X eq 1", "Y eq 2"}
     assert found.policies(ORDERS, "update") == ("X eq 1",)
@@ -96,7 +96,7 @@ def test_a_role_without_a_policy_sees_every_row(person: User) -> None:
     narrow = role(person, "A", all="r")
     role(person, "B", all="r")
     RowPolicy.objects.create(role=narrow, repository=ORDERS, filter="X eq 1")
-    stamps.expire()
+    cache_versions.expire()
     assert rights(person).policies(ORDERS, "read") == ()
 
 
@@ -106,5 +106,5 @@ def test_users_of_the_same_roles_share_a_key(person: User) -> None:
     RoleUser.objects.create(user=other, role=shared)
     assert rights(person).key == rights(other).key
     role(other, "B", Crm_Sales_SalesOrders="u")
-    stamps.expire()
+    cache_versions.expire()
     assert rights(person).key != rights(other).key

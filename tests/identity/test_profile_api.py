@@ -21,6 +21,8 @@ from identity.models import AccessToken, RefreshToken, Session, User, UserPictur
 from tests.identity.flows import Browser, service_token
 from tests.identity.test_api_authentication import error_of
 
+pytestmark = pytest.mark.once
+
 SERVICE_ROOT = "/api/domain/odata/"
 FIELDS = {
     "id", "login", "name", "email", "phoneNumber", "isAdmin", "isActive", "userType", "preferredLanguage",

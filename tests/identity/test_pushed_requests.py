@@ -29,6 +29,8 @@ from tests.identity.flows import (
 )
 from tests.support.client_keys import ISSUER, ClientKey
 
+pytestmark = pytest.mark.once
+
 PAR = "/id/connect/par"
 KEY = ClientKey()
 

@@ -13,7 +13,7 @@ import pytest
 import redis
 from django.test import Client
 
-from foundation import stamps
+from foundation import cache_versions
 from identity import counters as counters_module
 from identity.counters import FileCounters, RedisCounters
 from identity.models import RateLimits, TrustedApplication
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.urls("tests.identity.api")
 
 def limit(**values: int) -> None:
     RateLimits.objects.filter(pk=1).update(**values)
-    stamps.bump("limits")
+    cache_versions.bump("limits")
 
 
 def call(http: Client, token: str) -> Any:

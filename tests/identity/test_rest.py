@@ -14,10 +14,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.test import APIClient
 
-from foundation.stamps import bump
+from foundation.cache_versions import bump
 from identity.models import RateLimits, User
-from identity.rate_limits import STAMP
-from identity.rest import IdentityAuthentication, IsPerson, context_of
+from identity.rate_limits import CACHE_VERSION
+from identity.rest import IdentityAuthentication, IsUser, context_of
 from identity.rest_views import PlatformView, PublicView
 from tests.identity.flows import Browser, service_token
 
@@ -42,7 +42,7 @@ class OrderView(PlatformView):
 
 class PersonView(PlatformView):
     authentication_classes = (IdentityAuthentication, SessionAuthentication)
-    permission_classes = (IsPerson,)
+    permission_classes = (IsUser,)
 
     def get(self, request: Request) -> Response:
         assert isinstance(request.user, User)
@@ -67,7 +67,7 @@ urlpatterns = [
     path("person", PersonView.as_view()),
     path("", include("platform_site.urls")),
 ]
-pytestmark = pytest.mark.urls(__name__)
+pytestmark = [pytest.mark.urls(__name__), pytest.mark.once]
 
 
 @pytest.fixture
@@ -143,7 +143,7 @@ def test_a_missing_method_is_named_before_the_caller_is_asked_for(anyone: APICli
 
 def test_the_limits_of_the_application_hold(service: APIClient) -> None:
     RateLimits.objects.update_or_create(pk=1, defaults={"application_per_minute": 1})
-    bump(STAMP)
+    bump(CACHE_VERSION)
     answers: list[Any] = [service.post("/api/orders", {"number": "1"}, format="json") for _ in range(3)]
     assert error_of(answers[-1], 429)["type"] == "RateLimited"
     assert answers[-1]["RateLimit-Limit"] == "1"

@@ -38,6 +38,8 @@ from tests.support.api import service_api
 from tests.support.authenticator import Authenticator
 from tests.support.tasks import Worker
 
+pytestmark = pytest.mark.once
+
 NEW = "/id/account/second-factor/new"
 
 

@@ -17,7 +17,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from foundation import stamps
+from foundation import cache_versions
 from foundation.fields import utc_now
 from identity import licences, sessions
 from identity.licences import LicenceTerms
@@ -248,7 +248,7 @@ def test_a_feature_that_is_not_licensed_is_refused(demo: None) -> None:
 
     licences.require_feature("AdvancedBpm")
     Licence.objects.update(features=[])
-    stamps.bump("licence")
+    cache_versions.bump("licence")
     with pytest.raises(errors.Forbidden) as refused:
         licences.require_feature("AdvancedBpm")
     assert refused.value.code is errors.FEATURE_NOT_LICENSED
@@ -266,7 +266,7 @@ def oversold_once(tmp_path: Path) -> None:
     seed_identity()
     licence(SLOTS)
     Session.objects.all().delete()
-    stamps.expire()
+    cache_versions.expire()
     http = Client()
     tokens = [service_token(http) for _ in range(PROCESSES * REQUESTS_EACH)]
     answers = race(tmp_path, tokens)

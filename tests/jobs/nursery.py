@@ -83,7 +83,7 @@ def _work(options: dict[str, object], beginning: int) -> None:
 
     register()
     clock = database_now if options["clock"] == "database" else _stored_time
-    worker = Worker(clock=clock, lease_seconds=float(str(options["lease_seconds"])), seconds=1, at_once=99)
+    worker = Worker(clock=clock, lease_seconds=float(str(options["lease_seconds"])), seconds=1, max_running=99)
     connection.ensure_connection()
     os.write(beginning, b".")
     while True:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.test import Client
 
@@ -57,3 +59,15 @@ def test_a_job_is_run_by_whoever_may_change_it(api: Api, boss: Client) -> None:
     page = boss.get(f"/admin/jobs/jobrun/{run.pk}/change/").content.decode()
     assert "The RefreshStatistics" in page
     assert f"/admin/domain/job/{pk}/" not in page
+
+
+def test_a_wrong_setting_is_told_at_its_input_in_the_words_of_the_page(boss: Client) -> None:
+    prefix = "job_configurations-DocumentChangeState"
+    form = {"name": "Close", "job_type": "DocumentChangeState", "schedule": "Cron", "cron_expression": "* *"}
+    form |= {f"{prefix}-Repository": "Crm.Sales.SalesOrders", f"{prefix}-Filter": "true", f"{prefix}-State": ""}
+    answer = boss.post("/admin/domain/job/add/", form)
+    shown = answer.context["adminform"].form.errors
+    assert shown["job_configurations"] == ["New state: This field is required."]
+    assert shown["cron_expression"][0].startswith("a cron expression has five fields")
+    invalid = re.findall(r'name="([^"]+)"[^>]* aria-invalid="true"', answer.content.decode())
+    assert [name for name in invalid if name.startswith("job_")] == [f"{prefix}-State"]

@@ -37,7 +37,7 @@ def test_a_job_is_made_run_and_its_console_read(live_platform: LivePlatform, chr
         page.select_option("#id_schedule", "Cron")
         page.fill("#id_cron_expression", "0 25 * * *")
         page.click("[name=_continue] >> nth=0")
-        expect(page.locator("body")).to_contain_text("CronExpression: it cannot be read: Bad hour")
+        expect(page.locator("body")).to_contain_text("it cannot be read: Bad hour")
         expect(page.get_by_label("tokens", exact=True)).to_be_checked()
         page.fill("#id_cron_expression", "0 4 * * *")
         page.click("[name=_continue] >> nth=0")
@@ -69,7 +69,10 @@ def test_each_type_has_its_own_settings(live_platform: LivePlatform, chromium: B
         settings.get_by_label("Repository").select_option("Crm.Sales.SalesOrders")
         settings.get_by_label("New state").select_option("Closed")
         page.click("[name=_continue] >> nth=0")
-        expect(page.locator("body")).to_contain_text("DocumentChangeState needs Filter")
+        expect(page.locator("body")).to_contain_text(
+            "Filter of the documents, as $filter of the API: This field is req"
+        )
+        expect(settings.locator("[aria-invalid]")).to_have_id("id_job_configurations-DocumentChangeState-Filter")
         settings.get_by_label("Filter of the documents").fill("DocumentDate lt 2001-01-01")
         page.click("[name=_continue] >> nth=0")
         expect(page.locator("#id_name")).to_have_value("Close what is old")

@@ -93,12 +93,12 @@ def test_no_second_run_of_the_night_begins_while_one_runs(api: Api) -> None:
     for name in ("a", "b"):
         make_job(api, Name=name, Schedule="Night")
     runs_plan(TEN)
-    assert run_lease(TEN, seconds=30, at_once=9) is not None
-    assert run_lease(TEN, seconds=30, at_once=9) is None
+    assert run_lease(TEN, seconds=30, max_running=9) is not None
+    assert run_lease(TEN, seconds=30, max_running=9) is None
     # A run that somebody asks for by day or night is not of the sequence.
     job = make_job(api, Name="c")
     assert api.post(f"{job}/RunNow", {}).status_code == 200
-    taken = run_lease(utc_now() + timedelta(days=900), seconds=30, at_once=9)
+    taken = run_lease(utc_now() + timedelta(days=900), seconds=30, max_running=9)
     assert taken is not None
 
 
@@ -135,9 +135,9 @@ def test_the_run_of_a_dead_worker_is_taken_over_and_is_the_same_run(api: Api) ->
     make_job(api, Schedule="Cron", CronExpression="0 12 * * *")
     saved_at(NOON - timedelta(days=1))
     runs_plan(NOON)
-    dead = run_lease(NOON, seconds=30, at_once=9)
+    dead = run_lease(NOON, seconds=30, max_running=9)
     assert dead is not None
-    assert run_lease(NOON + timedelta(seconds=29), seconds=30, at_once=9) is None
+    assert run_lease(NOON + timedelta(seconds=29), seconds=30, max_running=9) is None
     (run,) = work_at(NOON + timedelta(seconds=31))
     assert (run.pk, run.state, run.attempts) == (dead.pk, "Succeeded", 2)
     assert run.console.startswith("[The worker ended at about 12:01:00; another goes on.]")
@@ -178,7 +178,7 @@ def test_old_runs_are_deleted_but_the_last_due_time_of_a_job(api: Api) -> None:
 def test_a_stopping_worker_hands_its_run_back(api: Api) -> None:
     job = make_job(api, "Prune")
     api.post(f"{job}/RunNow", {})
-    row = run_lease(utc_now(), seconds=30, at_once=9)
+    row = run_lease(utc_now(), seconds=30, max_running=9)
     assert row is not None
     from foundation import cluster
 

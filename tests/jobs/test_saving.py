@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from domain.entities.systems_config import Job
-from foundation import stamps
+from foundation import cache_versions
 from identity.models import User
 from jobs.models import JobState
 from tests.attacks.access import attacker
@@ -32,35 +32,39 @@ ORDERS_FILTER = {"Repository": "Crm.Sales.SalesOrders", "Filter": "true", "State
         ({"JobConfigurations": "{"}, "JobConfigurations", "it is no JSON"),
         ({"JobConfigurations": "[]"}, "JobConfigurations", "it must be a JSON object"),
         ({"JobConfigurations": '{"Ever": 1}'}, "JobConfigurations", "RefreshStatistics has no setting 'Ever'"),
-        ({"JobType": "RunScript"}, "JobConfigurations", 'RunScript needs Script, for example {"Script":"PRICES"'),
+        (
+            {"JobType": "RunScript"},
+            "JobConfigurations/Script",
+            'RunScript needs Script, for example {"Script":"PRICES"',
+        ),
         (
             {"JobType": "RunScript", "JobConfigurations": {"Script": "NONE"}},
-            "JobConfigurations",
+            "JobConfigurations/Script",
             "there is no script with the code 'NONE'",
         ),
         (
             {"JobType": "RunScript", "JobConfigurations": {"Script": 7}},
-            "JobConfigurations",
+            "JobConfigurations/Script",
             "Script must be like PRICES",
         ),
         (
             {"JobType": "Prune", "JobConfigurations": {"Only": ["token"]}},
-            "JobConfigurations",
+            "JobConfigurations/Only",
             "there is nothing to prune with the name 'token'. Did you mean tokens?",
         ),
         (
             {"JobType": "DocumentChangeState", "JobConfigurations": {**ORDERS_FILTER, "Filter": "Total gt 1"}},
-            "JobConfigurations",
+            "JobConfigurations/Filter",
             "the filter does not fit: ",
         ),
         (
             {"JobType": "DocumentChangeState", "JobConfigurations": {**ORDERS_FILTER, "Filter": "true) or (true"}},
-            "JobConfigurations",
+            "JobConfigurations/Filter",
             "the filter does not fit: ",
         ),
         (
             {"JobType": "DocumentChangeState", "JobConfigurations": {**ORDERS_FILTER, "State": "Done"}},
-            "JobConfigurations",
+            "JobConfigurations/State",
             "'Done' is not one of New, Planned",
         ),
         (
@@ -68,12 +72,12 @@ ORDERS_FILTER = {"Repository": "Crm.Sales.SalesOrders", "Filter": "true", "State
                 "JobType": "DocumentChangeState",
                 "JobConfigurations": {**ORDERS_FILTER, "Repository": "Crm.Sales.SalesOrder"},
             },
-            "JobConfigurations",
+            "JobConfigurations/Repository",
             "there are no documents in 'Crm.Sales.SalesOrder'. Did you mean Crm.Sales.SalesOrders",
         ),
         (
             {"JobType": "DeleteOldNotifications", "JobConfigurations": {"Days": 0}},
-            "JobConfigurations",
+            "JobConfigurations/Days",
             "Days must be like 90",
         ),
     ],
@@ -149,7 +153,7 @@ def test_a_run_has_the_rights_that_its_author_has_then(api: Api, world: World) -
     assert order_state(world, other) == "Planned"
     assert caller(clerk).patch(job, {"Notes": "mine again"}).status_code == 204
     role.delete()
-    stamps.bump("permissions")
+    cache_versions.bump("permissions")
     run = run_now(api, job)
     assert run.state == "Failed"
 

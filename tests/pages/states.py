@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from playwright.sync_api import Page, expect
 
 from tests.pages.cast import APPLICATION, CAREFUL, SELF_REGISTERED, Cast
-from tests.support.chromium import log_in
+from tests.support.chromium import PHONE, WIDE, log_in
 
 ORDERS = "Crm_Sales_SalesOrders"
 PAYMENTS = "Finance_Payments_PaymentTypes"
@@ -64,7 +64,7 @@ def _admin(cast: Cast) -> Iterator[State]:
     ids = cast.ids
     yield State("home", "/admin/", _charts)
     yield State("home-search", "/admin/", _searched)
-    yield State("list", "/admin/domain/salesorder/")
+    yield State("list", "/admin/domain/salesorder/", _sorted_on_a_phone)
     yield State("list-filters", "/admin/domain/salesorder/", _filters)
     yield State("list-searched", "/admin/domain/product/?q=mouse")
     yield State("list-nothing", "/admin/domain/salesorder/?q=there-is-none")
@@ -77,7 +77,7 @@ def _admin(cast: Cast) -> Iterator[State]:
     yield State("list-tokens", "/admin/identity/accesstoken/")
     yield State("list-requests", "/admin/platform_site/recordedrequest/")
     yield State("request", "/admin/platform_site/recordedrequest/", _first_row)
-    yield State("list-audit", "/admin/audit/auditentry/")
+    yield State("list-audit", "/admin/audit/auditentry/", _labels_whole_on_a_phone)
     yield State("audit-entry", "/admin/audit/auditentry/", _first_row)
     yield State("list-failures", "/admin/django_q/failure/")
     yield State("list-schedules", "/admin/django_q/schedule/")
@@ -119,7 +119,7 @@ def _admin(cast: Cast) -> Iterator[State]:
     yield State("signing-secret", f"/admin/domain/webhook/{ids['hook']}/change/", _new_signing_secret)
     yield State("application", f"/admin/identity/trustedapplication/{ids['application']}/change/")
     yield State("application-kinds", "/admin/identity/trustedapplication/add/")
-    yield State("application-kind", "/admin/identity/trustedapplication/add/?kind=dual")
+    yield State("application-kind", "/admin/identity/trustedapplication/add/?kind=dual", _scopes_whole)
     yield State("application-start", f"/admin/identity/trustedapplication/{ids['service']}/start/")
     yield State("application-secret", f"/admin/identity/trustedapplication/{ids['application']}/secret/")
     yield State("user", f"/admin/identity/user/{ids['user']}/change/")
@@ -129,6 +129,7 @@ def _admin(cast: Cast) -> Iterator[State]:
     yield State("user-view-as", f"/admin/identity/user/{ids['user']}/view-as/")
     yield State("role", f"/admin/identity/role/{ids['role']}/change/")
     yield State("session", "/admin/identity/session/?state=all", _first_row)
+    yield State("signing-key", "/admin/identity/signingkey/", _first_row)
     yield State("licence", "/admin/identity/licence/1/change/", _charts)
     yield State("reference-token", "/admin/identity/referencetoken/add/")
     yield State("registration-policy", "/admin/identity/registrationpolicy/add/")
@@ -201,7 +202,32 @@ def _new_token(page: Page) -> None:
 
 
 def _unfolded(page: Page) -> None:
+    # Unfold's menu of further tabs cannot be opened by keyboard.
+    expect(page.locator("#tabs-items > a")).not_to_have_count(0)
+    expect(page.locator("#tabs-dropdown > a")).to_have_count(0)
     page.evaluate("document.querySelectorAll('fieldset details').forEach((each) => { each.open = true; })")
+
+
+def _sorted_on_a_phone(page: Page) -> None:
+    """Where there are no heads of columns."""
+    page.set_viewport_size(PHONE)
+    page.get_by_text("Sort", exact=True).press("Enter")
+    with page.expect_navigation():
+        page.locator(".sort-by").get_by_role("link", name="Document date").press("Enter")
+    assert "o=" in page.url
+    page.set_viewport_size(WIDE)
+
+
+def _labels_whole_on_a_phone(page: Page) -> None:
+    page.set_viewport_size(PHONE)
+    label = "getComputedStyle(document.querySelector('#result_list td'), '::before')"
+    assert page.evaluate(f"{label}.flexShrink") == "0"  # a narrower one would break words
+    page.set_viewport_size(WIDE)
+
+
+def _scopes_whole(page: Page) -> None:
+    cut = "labels => labels.filter((each) => each.scrollWidth > each.clientWidth).map((each) => each.textContent)"
+    assert page.locator("label > span").evaluate_all(cut) == []
 
 
 def _refused_save(page: Page) -> None:

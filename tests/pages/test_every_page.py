@@ -49,7 +49,7 @@ def _problems(page: Page, state: State) -> list[str]:
     state.prepare(page)
     # What an answer will replace is paler meanwhile.
     expect(page.locator(".htmx-request")).to_have_count(0)
-    problems = violations(page)
+    problems = violations(page) + ([] if fits(page) else ["wider than the window"])
     light = page.evaluate("getComputedStyle(document.body).backgroundColor")
     page.set_viewport_size(PHONE)
     page.emulate_media(color_scheme="dark")

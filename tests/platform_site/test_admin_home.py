@@ -17,7 +17,7 @@ from django.urls import reverse
 
 from domain.entities.systems_bpm import UserBusinessRule
 from domain.entities.systems_monitoring import InformationMessage
-from foundation import stamps
+from foundation import cache_versions
 from foundation.fields import utc_now
 from identity.models import Licence, Role, RolePermission, RoleUser, Session, TrustedApplication, User
 from platform_site import health, overview
@@ -28,7 +28,7 @@ from scripts.models import ScriptRun
 from tests.webhooks.cast import new_currency, new_delivery, new_web_hook
 from webhooks.models import TemplateHealth, WebHookDelivery, WorkerHeartbeat
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
 HOME = "/admin/"
 #: Each part asks a handful of questions; none of them asks once for each row.
 MOST_QUERIES = 50
@@ -102,7 +102,7 @@ def test_the_licence_shows_what_is_taken_and_what_was(boss: Client) -> None:
         Session.objects.create(
             key=key, user=user, application=application, opened=now, expires=now + datetime.timedelta(hours=1)
         )
-    stamps.expire()
+    cache_versions.expire()
     shown = card(boss, "licence")
     assert state_of(shown) == "bad"
     assert "<strong>2 of 2</strong>" in shown
@@ -151,8 +151,8 @@ def _rule(code: str, repository: str = "General.Currencies.Currencies", **values
 def test_rules_that_fail_and_rules_that_are_broken_are_named(boss: Client) -> None:
     failing, broken = _rule("FAILING"), _rule("BROKEN", "No.Such.Things")
     RuleState.objects.create(rule_id=str(failing.pk), fired_count=1200, failure_count=34)
-    stamps.bump("rules")
-    stamps.expire()
+    cache_versions.bump("rules")
+    cache_versions.expire()
     shown = card(boss, "rules")
     assert state_of(shown) == "bad"
     assert "1 broken, 1 failing" in shown
@@ -211,7 +211,7 @@ def test_slow_requests_lead_to_their_pages(boss: Client) -> None:
 def test_more_rows_ask_no_more_questions(boss: Client) -> None:
     def questions() -> int:
         health.forget()
-        stamps.expire()
+        cache_versions.expire()
         with CaptureQueriesContext(connection) as asked:
             assert boss.get(HOME).status_code == 200
         # A request that took long on a busy machine is written down after it.

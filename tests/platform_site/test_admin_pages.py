@@ -18,7 +18,7 @@ from domain.dataset.dataset import Dataset
 from domain.entities.crm_sales import SalesOrder
 from domain.entities.general_currencies import Currency
 from domain.model.registry import repositories
-from foundation import stamps
+from foundation import cache_versions
 from identity.context import system_context
 from identity.models import Role, RolePermission, RoleUser, User
 from tests.domain.conftest import fresh_process
@@ -27,7 +27,7 @@ from tests.webhooks.cast import new_currency
 
 __all__ = ["fresh_process"]
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 
 @pytest.fixture
@@ -152,10 +152,26 @@ def test_a_form_that_is_sent_as_it_came_adds_nothing(boss: Client, model: str) -
     assert count() == 0
 
 
+def test_a_list_sorts_without_heads_of_columns(boss: Client) -> None:
+    page = boss.get("/admin/identity/user/?o=2").content.decode()
+    menu = page.partition('class="list-tools sort-by')[2].partition("</ul>")[0]
+    assert '<a href="?o=-2" aria-current="true">User type ↑</a>' in menu
+    assert ">Creation time utc</a>" in menu
+
+
 def test_a_login_that_is_taken_is_told_at_the_login(boss: Client) -> None:
     _, errors = sent(boss, "identity_user", login="BOSS", name_en="Another")
     assert list(errors) == ["login"]
-    assert "The login BOSS belongs or belonged to another user." in errors["login"][0]
+    assert "The login BOSS belongs or belonged to another user or application" in errors["login"][0]
+
+
+@pytest.mark.parametrize(
+    "model, fields",
+    [("identity_user", {"login", "name"}), ("identity_role", {"name"}), ("domain_customentity", {"name"})],
+)
+def test_an_empty_form_tells_what_must_be_entered(boss: Client, model: str, fields: set[str]) -> None:
+    _, errors = sent(boss, model)
+    assert errors == {name: ["This field is required."] for name in fields}
 
 
 def test_missing_values_are_told_at_their_fields_without_names_of_types(boss: Client) -> None:
@@ -206,7 +222,7 @@ def new_property(code: str, **values: object) -> None:
     for value in ("LOW", "HIGH") if values.get("LimitToAllowedValues") else ():
         ds.create("Systems.Bpm.CustomPropertyAllowedValues", {"PropertyAllowedValueField": value}, parent=owner)
     ds.commit()
-    stamps.expire()
+    cache_versions.expire()
 
 
 def test_custom_properties_are_fields_of_the_page(boss: Client, fresh_process: None) -> None:

@@ -18,7 +18,7 @@ from platform_site import admin_search
 from platform_site.admin_search import SEARCHED
 from tests.rules.cast import dataset, make_world, new_order
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 
 @pytest.fixture(autouse=True)

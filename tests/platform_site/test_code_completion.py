@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from foundation import stamps
+from foundation import cache_versions
 from identity.models import Role, RolePermission, RoleUser, User
 
 pytestmark = pytest.mark.django_db
@@ -25,7 +25,7 @@ def person(*readable: str, admin: bool = False) -> Client:
     RoleUser.objects.create(user=user, role=role)
     for repository in readable:
         RolePermission.objects.create(role=role, repository=repository, can_read=True)
-    stamps.expire()
+    cache_versions.expire()
     client = Client()
     client.force_login(user)
     return client

@@ -30,6 +30,8 @@ from webhooks.url_secrets import masked_url, unmasked_url
 
 __all__ = ["fresh_process"]
 
+pytestmark = pytest.mark.once
+
 # A document of an instance where nobody has set up anything.
 EMPTY: configuration.Document = {"version": 1} | {name: {} for name in configuration.NOUNS}
 EMPTY["history"] = {"*": {}}

@@ -13,7 +13,7 @@ from django.urls import reverse
 from domain.dataset.records import dispatch
 from domain.entities.systems_bpm import UserBusinessRule, UserBusinessRuleAction, UserBusinessRuleEvent
 from domain.events.types import event_types
-from foundation import stamps
+from foundation import cache_versions
 from identity.models import User
 from platform_site.event_map import STAGES
 from tests.domain.security.conftest import give_role, person
@@ -55,8 +55,8 @@ def rule(
             parameter_1_type="Constant",
             parameter_1_value=value,
         )
-    stamps.bump("rules")
-    stamps.expire()
+    cache_versions.bump("rules")
+    cache_versions.expire()
     return result
 
 
@@ -137,8 +137,8 @@ def test_readers_see_the_rules_and_webhooks_that_they_may_read(boss: Client) -> 
     assert text.startswith("MINE")
     assert "/admin/domain/webhook/" not in reader.get(PAGE, {"repository": CURRENCIES}).content.decode()
     role.permissions.filter(repository="Systems.Bpm.*").update(repository="Crm.*")
-    stamps.bump("permissions")
-    stamps.expire()
+    cache_versions.bump("permissions")
+    cache_versions.expire()
     assert reader.get(PAGE).status_code == 403
     assert PAGE not in reader.get("/admin/").content.decode()
 

@@ -14,10 +14,10 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from domain.api_site.saved_queries import MOST_TILES, saved_query_delete, saved_query_pin, saved_query_save
+from domain.api_site.saved_queries import MOST_TILES, saved_query_pin
 from domain.entities.general_currencies import Currency
-from domain.model.saved_queries import SavedQuery
-from foundation import errors, stamps
+from domain.model.saved_settings import SavedQuery, setting_delete, setting_save
+from foundation import cache_versions, errors
 from identity.models import Role, RolePermission, RoleUser, RowPolicy, User
 from platform_site import tiles
 
@@ -59,7 +59,7 @@ def reader() -> User:
     )
     user = User.objects.create_user("reader", "secret")
     RoleUser.objects.create(role=role, user=user)
-    stamps.expire()
+    cache_versions.expire()
     return user
 
 
@@ -71,13 +71,8 @@ def browser(user: User) -> Client:
 
 def pinned(user: User, path: str = BY_SIGN, chart: Any = None, owner: User | None = None) -> SavedQuery:
     """A query on the home page of the user; that of an owner is shared."""
-    query = saved_query_save(
-        user=owner or user,
-        name=f"Query {SavedQuery.objects.count()}",
-        path=path,
-        is_shared=owner is not None,
-        chart=chart,
-    )
+    values = {"path": path, "is_shared": owner is not None, "chart": chart}
+    query = setting_save(SavedQuery, (owner or user).pk, values, name=f"Query {SavedQuery.objects.count()}")
     saved_query_pin(user=user, query_id=query.pk, on_home=True)
     return query
 
@@ -130,8 +125,8 @@ def test_a_right_that_is_taken_away_is_told_at_once_and_costs_only_the_tile(boss
     RolePermission.objects.create(
         role=Role.objects.get(name="Readers of currencies"), repository="General.Products.*", can_read=True
     )
-    stamps.bump("permissions")
-    stamps.expire()
+    cache_versions.bump("permissions")
+    cache_versions.expire()
     refused = tile(reader, query)
     assert "You may not read what this query asks for." in refused
     assert "EUR" not in refused
@@ -140,11 +135,11 @@ def test_a_right_that_is_taken_away_is_told_at_once_and_costs_only_the_tile(boss
 
 def test_a_query_that_is_shared_no_longer_is_gone_from_others_home_pages(boss: User, reader: User) -> None:
     query = pinned(reader, owner=boss)
-    saved_query_save(user=boss, name=query.name, path=query.path, is_shared=False)
+    setting_save(SavedQuery, boss.pk, {"path": query.path, "is_shared": False}, name=query.name)
     client = browser(reader)
     assert client.get(f"/admin/tiles/{query.pk}/").status_code == 404
     assert "data-load" not in client.get("/admin/").content.decode()
-    saved_query_delete(user=boss, query_id=query.pk)
+    setting_delete(SavedQuery, boss.pk, query.pk)
     assert SavedQuery.on_home_of.through.objects.count() == 0
 
 
@@ -210,7 +205,7 @@ def test_a_tile_is_read_again_after_a_minute_and_at_once_when_the_query_changes(
     later = time.monotonic() + tiles.KEPT_SECONDS + 1
     monkeypatch.setattr(time, "monotonic", lambda: later)
     assert "<strong>8</strong>" in tile(boss, query)
-    saved_query_save(user=boss, name=query.name, path=f"{CURRENCIES}/$count?$filter=false", is_shared=False)
+    setting_save(SavedQuery, boss.pk, {"path": f"{CURRENCIES}/$count?$filter=false"}, name=query.name)
     assert "<strong>0</strong>" in tile(boss, query)
 
 

@@ -40,7 +40,7 @@ def test_reads_are_answered_while_the_database_is_locked(live_platform: LivePlat
     addresses = (euro, f"{CURRENCIES}(11111111-1111-1111-1111-111111111111)", f"{CURRENCIES}?$top=0", "NoSuchSet")
     with long_write(live_platform):
         began = time.monotonic()
-        # The processes look at the stamps again within half a second.
+        # The processes look at the cache versions again within half a second.
         while time.monotonic() - began < 1.5:
             for address in addresses:
                 started = time.monotonic()

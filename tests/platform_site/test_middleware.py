@@ -147,6 +147,7 @@ def test_what_no_api_view_renders_is_still_an_api_error(client: Client, address:
         ("de-AT,de;q=0.9", "de", "Unter {0} gibt es nichts."),
         ("bg", "bg", "На {0} няма нищо."),
         ("fr", "en", "There is nothing at {0}."),
+        ("fr, bg;q=0.5", "bg", "На {0} няма нищо."),
         ("", "en", "There is nothing at {0}."),
     ],
 )

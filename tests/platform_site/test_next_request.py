@@ -102,7 +102,7 @@ class Caller:
 def caller(instance: Instance) -> Iterator[Caller]:
     name = f"next-{secrets.token_hex(4)}"
     user = instance.create(
-        "Systems_Security_Users", {"Login": name, "Name": {"EN": name}, "UserType": "SystemUserNoLogin"}
+        "Systems_Security_Users", {"Login": f"of-{name}", "Name": {"EN": name}, "UserType": "SystemUserNoLogin"}
     )
     role = instance.create("Systems_Security_Roles", {"Name": name, "IsActive": True})
     member = instance.create("Systems_Security_RoleUsers", {"Role@odata.bind": role, "User@odata.bind": user})

@@ -18,7 +18,7 @@ from identity.models import User
 from platform_site.environment import BASE_DIR
 from scripts.models import ScriptRun
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 PAGES = (
     "/", "/profile/", "/id/account/password", "/id/account/logout", "/id/connect/authorize?client_id=x", "/api/",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -16,14 +15,14 @@ from django.http import StreamingHttpResponse
 from pytest_django import Settings
 
 from foundation import errors
-from foundation.file_responses import TemporaryFileResponse
+from foundation.streamed_responses import PipedResponse, TemporaryFileResponse
 from platform_site import recorded_requests
 from platform_site.models import RecordedRequest
 from platform_site.serving import receiving
 from platform_site.serving.application import PooledApplication
 from platform_site.serving.callers import Callers
 from platform_site.serving.connection_balance import ConnectionBalance, SharedCounts
-from platform_site.serving.exchange import RESPONSE_BYTES, PipedAnswer, StartResponse, environ_of
+from platform_site.serving.exchange import RESPONSE_BYTES, StartResponse, environ_of
 from platform_site.serving.receiving import (
     AT_ONCE_BYTES,
     BODY_SECONDS,
@@ -35,7 +34,6 @@ from platform_site.serving.receiving import (
 from platform_site.serving.scheduler import Request, Scheduler
 from tests.domain.security.conftest import caller, person
 from tests.identity.conftest import demo, fresh_process
-from tests.support.waiting import eventually
 
 __all__ = ["demo", "fresh_process"]
 
@@ -363,7 +361,7 @@ def large(environ: dict[str, Any], start_response: StartResponse) -> Iterable[by
 
 def test_a_large_response_is_kept_in_a_file() -> None:
     client = Client()
-    receiver = Receiver(large, Policy(), AtOnce(), only_process())
+    receiver = Receiver(PooledApplication(large), Policy(), AtOnce(), only_process())
     receiver.take(SimpleNamespace(proto=client, scope=scope(method="GET")))
     assert client.body == b"a" * RESPONSE_BYTES + b"b"
     assert ("Content-Length", str(RESPONSE_BYTES + 1)) in client.headers
@@ -404,7 +402,7 @@ def test_a_piped_response_that_begins_while_the_process_stops_is_refused() -> No
             self.closed += 1
 
     parts, client = Parts(), Client()
-    receiver = Receiver(lambda environ, start_response: PipedAnswer(parts), Policy(), AtOnce(), only_process())
+    receiver = Receiver(lambda environ, start_response: PipedResponse(parts), Policy(), AtOnce(), only_process())
     receiver.stop()
     receiver.take(SimpleNamespace(proto=client, scope=scope(method="GET")))
     assert (client.status, client.answers, parts.closed) == (503, 1, 1)
@@ -446,33 +444,6 @@ def test_a_failing_application_is_answered_for() -> None:
     client = Client()
     Receiver(fail, Policy(), AtOnce(), only_process()).take(SimpleNamespace(proto=client, scope=scope(method="GET")))
     assert client.status == 500
-
-
-def test_a_long_poll_has_a_thread_of_its_own() -> None:
-    threads: list[int] = []
-    more = threading.Event()
-
-    def parts() -> Iterator[bytes]:
-        threads.append(threading.get_ident())
-        yield b" "
-        more.wait(60)
-        yield b"{}"
-
-    def application(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-        start_response("200 OK", [])
-        return parts()
-
-    staying, leaving = Client(), Client()
-    for client in (staying, leaving):
-        Receiver(application, Policy(), AtOnce(), only_process()).take(
-            SimpleNamespace(proto=client, scope=scope(method="GET"))
-        )
-    assert eventually(lambda: staying.streamed == leaving.streamed == [b" "], 60)
-    leaving.gone.come(None)
-    more.set()
-    assert eventually(lambda: staying.streamed == [b" ", b"{}"], 60)
-    assert leaving.streamed == [b" "], "who has gone is sent nothing"
-    assert threading.get_ident() not in threads
 
 
 def test_the_environment_is_what_wsgi_says() -> None:

@@ -29,7 +29,7 @@ from tests.support.api import Api
 from tests.webhooks.cast import CURRENCIES
 
 __all__ = ["api", "fresh_process", "world"]
-pytestmark = [pytest.mark.django_db]
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 SET = "General_Currencies_Currencies"
 LIST = "/admin/platform_site/recordedrequest/"

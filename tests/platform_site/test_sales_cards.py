@@ -15,7 +15,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from domain.entities.crm_sales import SalesOrder
-from foundation import stamps
+from foundation import cache_versions
 from foundation.fields import utc_now
 from identity.models import Role, RolePermission, RoleUser, RowPolicy, User
 from tests.domain.conftest import fresh_process, world
@@ -51,7 +51,7 @@ def seller(world: World) -> Client:
         RolePermission.objects.create(role=role, repository=repository, can_read=True)
     user = User.objects.create_user("seller", "secret")
     RoleUser.objects.create(role=role, user=user)
-    stamps.expire()
+    cache_versions.expire()
     client = Client()
     client.force_login(user)
     return client
@@ -131,7 +131,7 @@ def test_a_seller_sees_sales_by_the_row_policies_and_nothing_of_the_instance(
     RowPolicy.objects.create(
         role=role, repository="Crm.Sales.SalesOrders", filter=f"DocumentNo eq '{number}'", on_read=True, is_active=True
     )
-    stamps.expire()
+    cache_versions.expire()
     assert "<strong>10.00 EUR</strong>" in card(seller, "sales")
     shown = card(seller, "orders")
     assert table(shown)["Released"] == ["1"]
@@ -145,7 +145,7 @@ def test_a_seller_sees_sales_by_the_row_policies_and_nothing_of_the_instance(
 def test_who_may_not_read_orders_has_no_figures_of_them(seller: Client, world: World) -> None:
     order(world)
     RolePermission.objects.filter(repository="Crm.Sales.*").update(repository="Crm.Sales.Customers")
-    stamps.expire()
+    cache_versions.expire()
     page = seller.get(HOME)
     assert page.status_code == 200
     assert "health-card" not in page.content.decode()

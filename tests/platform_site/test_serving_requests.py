@@ -5,11 +5,8 @@ from __future__ import annotations
 import json
 import socket
 import threading
-import time
 import urllib.request
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -75,7 +72,7 @@ def test_a_chunked_script_that_breaks_off_is_not_run(live_platform: LivePlatform
 
 @pytest.mark.process
 @pytest.mark.once
-@pytest.mark.parametrize("name", [b"TransactionId", b"If-Match", b"If-None-Match"])
+@pytest.mark.parametrize("name", [b"TransactionId", b"If-Match", b"If-None-Match", b"X-Change-Reason"])
 @pytest.mark.parametrize("value", [b"\xe4", 'W/"ä"'.encode(), b""])
 def test_a_header_that_is_not_ascii_is_not_left_out(live_platform: LivePlatform, name: bytes, value: bytes) -> None:
     """The web server gives an empty value."""
@@ -137,37 +134,3 @@ def test_a_request_that_leaves_a_transaction_open_is_not_continued() -> None:
         thread.start()
         thread.join(60)
     assert left[0] is not left[1]
-
-
-class _Poll:
-    """A long poll that has its answer; counts those that answer at once."""
-
-    def __init__(self, answering: list[int]) -> None:
-        self._answering = answering
-
-    def wait(self) -> bool:
-        return True
-
-    def answer(self) -> bytes:
-        self._answering.append(1)
-        assert len(self._answering) == 1, "one long poll at a time uses the database"
-        time.sleep(0.01)
-        self._answering.pop()
-        return b"{}"
-
-    def close(self) -> None:
-        """Holds nothing."""
-
-
-def test_long_polls_that_wake_together_answer_one_after_the_other() -> None:
-    """Hundreds that one change wakes must not take the processor from requests."""
-    answering: list[int] = []
-    polls = iter([_Poll(answering) for _ in range(6)])
-
-    def application(environ: dict[str, Any], start_response: Any) -> Any:
-        return SimpleNamespace(long_poll=next(polls))
-
-    pooled = PooledApplication(application)
-    answers = [pooled({}, lambda *args: None) for _ in range(6)]
-    with ThreadPoolExecutor(6) as clients:
-        assert list(clients.map(b"".join, answers)) == [b"{}"] * 6

@@ -16,16 +16,18 @@ from domain.dataset.commit.retention import history_prune
 from domain.dataset.commit.versions import Version, documents_at, versions_of
 from domain.dataset.dataset import Dataset
 from domain.dataset.tables.history import ObjectChange, ObjectChangeset, RepositoryTracking
+from domain.entities.document_states import document_change_state
 from domain.entities.systems_bpm import UserBusinessRule
 from domain.entities.systems_config import WebHook
 from domain.entities.systems_core import Script
 from domain.model.registry import repositories
-from foundation import stamps
+from foundation import cache_versions
 from foundation.fields import utc_now
 from identity.context import system_context
 from identity.models import Role, RolePermission, RoleUser, RowPolicy, User
 from platform_site.configuration import dump, export
 from rules.authors import AUTHORS
+from tests.rules.cast import dataset, new_order, prepared_world
 from tests.scripts.cast import make_script
 from tests.support.api import Api, id_of, prepared_token
 from webhooks.services import signing_secret_rotate
@@ -61,7 +63,7 @@ def person(login: str, *permissions: tuple[str, str]) -> Client:
     for repository, letters in permissions:
         rights = {f"can_{name}": name[0] in letters for name in ("read", "create", "update", "delete")}
         RolePermission.objects.create(role=role, repository=repository, **rights)
-    stamps.expire()
+    cache_versions.expire()
     return signed_in(user)
 
 
@@ -103,7 +105,7 @@ def restore(client: Client, repository: str, id: str, number: int, **fields: Any
     newest = versions(id)[-1].number
     given = {"version": number, "newest": newest, "confirmed": 1, **fields}
     response = client.post(page(repository, id), given, follow=True)
-    stamps.expire()
+    cache_versions.expire()
     return response
 
 
@@ -266,6 +268,31 @@ def test_a_save_between_question_and_answer_is_not_lost(api: Api, admin: Client)
     assert "already" in restore(admin, SCRIPTS, id, 3).content.decode()
 
 
+def test_what_restoring_does_not_set_is_neither_promised_nor_reported(admin: Client) -> None:
+    world = prepared_world()
+    ds = dataset(world.context)
+    order = new_order(ds, world, DocumentNotes="one")
+    ds.commit()
+    ds.set(order, "DocumentNotes", "two")
+    ds.commit()
+    document_change_state(order, "FirmPlanned")
+    ds.commit()
+    path = f"/admin/domain/salesorder/{order.id}/versions/"
+    asked = admin.post(path, {"version": 1}).content.decode()
+    assert "+DocumentNotes: one" in asked
+    assert "State: " not in asked.partition('id="differences"')[2]
+    not_set = "Restoring does not set the state and other computed values."
+    assert not_set in asked
+
+    def restored() -> str:
+        newest = versions(order.id)[-1].number
+        given = {"version": 1, "newest": newest, "confirmed": 1}
+        return str(admin.post(path, given, follow=True).content.decode())
+
+    assert f"Version 1 is restored. {not_set}" in restored()
+    assert f"It is as in version 1 already. {not_set}" in restored()
+
+
 # --- rights -----------------------------------------------------------------------------------------------------------
 
 
@@ -291,7 +318,7 @@ def test_who_may_not_read_sees_no_versions(api: Api) -> None:
     # Nor of rows that a policy hides.
     limited = person("limited", (SCRIPTS, "ru"))
     RowPolicy.objects.create(role=Role.objects.get(name="limited"), repository=SCRIPTS, filter="Code eq 'OTHER'")
-    stamps.expire()
+    cache_versions.expire()
     assert limited.get(page(SCRIPTS, id)).status_code == 404
     assert restore(limited, SCRIPTS, id, 1).status_code == 404
     assert Client().get(page(SCRIPTS, id)).status_code == 302

@@ -10,7 +10,7 @@ from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import ModelName, Record
 from domain.model.registry import repositories
 from domain.model.values import parse_input
-from foundation import stamps
+from foundation import cache_versions
 from identity.context import AllPermissions, CallContext, Caller
 from identity.models import User
 from tests.support.prepared import Prepared
@@ -133,7 +133,7 @@ def make_property(world: World, code: str = "colour", property_type: str = "Text
     values = {"Code": code, "Name": {"EN": code}, "EntityName": PRODUCTS, "PropertyType": property_type}
     record = ds.create("Systems.Bpm.CustomProperties", values)
     ds.commit()
-    stamps.expire()
+    cache_versions.expire()
     return record.id
 
 
@@ -144,7 +144,7 @@ def remove_property(world: World, property_id: str) -> None:
     assert record is not None
     ds.delete(record)
     ds.commit()
-    stamps.expire()
+    cache_versions.expire()
 
 
 # --- rules --------------------------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ def write_rule(
         _child(ds, rule, "Systems.Bpm.UserBusinessRuleActions", fields)
     ds.commit()
     # Tests run inside a transaction, whose commit would do this.
-    stamps.expire()
+    cache_versions.expire()
     return rule.id
 
 

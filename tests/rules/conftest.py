@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from domain.model import custom_properties
-from foundation import stamps
+from foundation import cache_versions
 from rules import index, statistics, trace_log, trace_switches
 from tests.identity.conftest import forget_everything
 from tests.rules.cast import World, prepared_world
@@ -17,14 +17,14 @@ from tests.support.api import Api, prepared_token
 
 @pytest.fixture(autouse=True)
 def forget_rules() -> Iterator[None]:
-    """What earlier tests saved was rolled back, and its stamps with it: the same number may now mean something else."""
+    """Earlier tests were rolled back, and their cache versions too: the same number may now mean something else."""
     _forget()
     yield
     _forget()
 
 
 def _forget() -> None:
-    stamps.expire()
+    cache_versions.expire()
     index._index.forget()
     trace_switches._traced.forget()
     trace_log.pending.clear()

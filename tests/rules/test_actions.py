@@ -11,7 +11,8 @@ from django.core import mail
 
 from domain.dataset.records.record import Record
 from domain.dataset.templates.record_template import compile_template
-from foundation import errors, stamps
+from domain.dataset.transactions import domain_transactions
+from foundation import cache_versions, errors
 from identity.models import User
 from rules.actions import ActionType, BoundAction, ParameterRule, action_types
 from rules.actions import mail as mail_action
@@ -47,7 +48,7 @@ def define(world: World, code: str, property_type: str) -> None:
         {"Code": code, "Name": {"EN": code}, "EntityName": PRODUCTS, "PropertyType": property_type},
     )
     ds.commit()
-    stamps.expire()
+    cache_versions.expire()
 
 
 # --- SETVALUE -----------------------------------------------------------------------------------------------------
@@ -296,6 +297,27 @@ def test_mail_of_an_earlier_event_survives_a_failed_commit(
         ds.set(record, "CatalogDescriptionHtml", "mended")
         ds.commit()
     assert len(queued) == 1
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_mail_of_an_earlier_request_is_sent_when_its_transaction_commits(
+    world: World, queued: list[Any], commit: bool, django_capture_on_commit_callbacks: Any
+) -> None:
+    write_rule(
+        world,
+        PRODUCTS,
+        [("ATTRIBUTECHANGED", "ScrapRate")],
+        Layer="FrontEnd",
+        actions=[("SENDMAIL", ("Constant", "a@b.example"), ("Constant", "s"))],
+    )
+    id = domain_transactions.transaction_begin(world.context, model="frontend")
+    with django_capture_on_commit_callbacks(execute=True):
+        with domain_transactions.opened(world.context, id) as first:
+            first.set(new_product(first, world), "ScrapRate", Decimal("0.1"))
+        assert queued == []
+        with domain_transactions.opened(world.context, id) as second:
+            second.end(commit=commit)
+    assert queued == ([(["a@b.example"], "s", "")] if commit else [])
 
 
 def test_the_worker_sends_by_django_s_mail_backend() -> None:

@@ -13,12 +13,14 @@ from domain.admin.form_errors import row_of
 from domain.entities import systems_bpm as bpm
 from domain.entities.systems_core import Notification
 from domain.model.registry import repositories
-from foundation import errors, stamps
+from foundation import cache_versions, errors
 from identity.models import User
 from rules import statistics, trace_log
 from rules.trace_switches import switch_trace, traced_rules
 from tests.rules.cast import ORDERS, PRODUCTS, World, dataset, new_order, set_value, warn, write_rule
 from tests.rules.cast import fail as fail_action
+
+pytestmark = pytest.mark.once
 
 LIST = "admin:domain_userbusinessrule_changelist"
 ADD = "admin:domain_userbusinessrule_add"
@@ -93,7 +95,7 @@ def test_a_rule_is_written_with_its_rows_on_one_page_and_acts_at_once(admin: Cli
     assert rule.object_version == 1
     for model in (bpm.UserBusinessRuleEvent, bpm.UserBusinessRuleCondition, bpm.UserBusinessRuleAction):
         assert model.objects.filter(user_business_rule=rule).count() == 1
-    stamps.expire()
+    cache_versions.expire()
     from rules.engine import engine
 
     assert list(engine.watches(ORDERS, "STATECHANGING")) == ["Released"]
@@ -289,7 +291,7 @@ def test_the_trace_switch_and_what_it_keeps(admin: Client, world: World) -> None
     )  # fmt: skip
     response = admin.post(reverse(CHANGE, args=[rule_id]), data)
     assert response.status_code == 302, errors_at(response)
-    stamps.expire()
+    cache_versions.expire()
     assert rule_id in traced_rules()
     ds = dataset(world.context)
     record = ds.load(PRODUCTS, world.product)

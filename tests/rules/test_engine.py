@@ -11,7 +11,7 @@ import pytest
 
 from domain.dataset.records.record import Record
 from domain.entities.document_states import document_change_state, document_make_void, document_recalculate
-from foundation import errors, stamps
+from foundation import cache_versions, errors
 from rules import statistics
 from rules.conditions import comparisons
 from rules.models import RuleState
@@ -446,14 +446,14 @@ def test_a_changed_child_is_live_too(world: World) -> None:
 def test_a_saved_rule_is_live_at_once_after_its_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     world = make_world()
     change_notes(world, "warm the index")
-    # The helper's own word to the stamps is not what is tested here.
-    monkeypatch.setattr("tests.rules.cast.stamps", SimpleNamespace(expire=lambda: None))
+    # The helper's own word to the cache versions is not what is tested here.
+    monkeypatch.setattr("tests.rules.cast.cache_versions", SimpleNamespace(expire=lambda: None))
     write_rule(world, PRODUCTS, ["COMMIT"], actions=[warn("live")])
     assert change_notes(world, "x").dataset.warnings == ["live"]
 
 
 def _next_check() -> None:
-    stamps.expire()
+    cache_versions.expire()
 
 
 # --- broken rules -------------------------------------------------------------------------------------------------
@@ -504,7 +504,7 @@ def test_a_rule_that_breaks_the_compiler_stops_no_neighbour(world: World, monkey
     write_rule(world, PRODUCTS, ["CLIENTCOMMIT"], code="EVEN", actions=[warn("even")])
     like = comparisons.get("Like")
     monkeypatch.setattr(type(like), "parse", lambda *args: 1 // 0)
-    stamps.bump("rules")  # as after a start: they are compiled anew
+    cache_versions.bump("rules")  # as after a start: they are compiled anew
     with pytest.raises(errors.Refused, match="ODD"):
         change_notes(world, "x")
     deactivate(world, "ODD")

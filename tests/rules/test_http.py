@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from domain.entities import systems_bpm as bpm
-from foundation import stamps
+from foundation import cache_versions
 from tests.rules.cast import ORDERS, World, write_rule
 from tests.rules.cast import fail as fail_action
 from tests.rules.cast import warn as warn_action
@@ -70,7 +70,7 @@ def order_body(world: World, *discounts: float) -> dict[str, Any]:
 
 def create_rule(api: Api, body: dict[str, Any]) -> str:
     created = api.create(RULES_SET, body)
-    stamps.expire()  # tests run inside a transaction, whose commit would do this
+    cache_versions.expire()  # tests run inside a transaction, whose commit would do this
     return id_of(created)
 
 

@@ -16,7 +16,7 @@ from domain.dataset.lookups.name_binding import EventName
 from domain.dataset.records.record import Record
 from domain.dataset.templates.record_template import Escape, InvalidTemplate, compile_template
 from domain.model.registry import repositories
-from foundation import errors, stamps
+from foundation import cache_versions, errors
 from foundation.kinds import Kind
 from tests.rules.cast import ORDERS, PRODUCTS, World, dataset, new_line, new_order
 
@@ -82,7 +82,7 @@ def test_custom_properties(order: Record, world: World) -> None:
         {"Code": "tier-1", "Name": {"EN": "Tier"}, "EntityName": ORDERS, "PropertyType": "Number"},
     )
     ds.commit()
-    stamps.expire()
+    cache_versions.expire()
     order.dataset.assign_custom(order, "tier-1", {"Value": "2.50"})
     assert filled(order, "{@tier-1} {@tier-1:N2}") == "2.5 2.50"
 

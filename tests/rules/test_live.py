@@ -7,7 +7,7 @@ from django.db import connection
 from django.db.models import F
 
 from domain.entities import systems_bpm as bpm
-from foundation import stamps
+from foundation import cache_versions
 from foundation.models import VersionStamp
 from rules.engine import engine
 from tests.rules.cast import ORDERS, PRODUCTS, World, dataset, fail, warn, write_rule
@@ -30,28 +30,28 @@ def another_node_deactivates_every_rule() -> None:
     VersionStamp.objects.filter(name="rules").update(value=F("value") + 1)
 
 
-@pytest.mark.stamps_by_the_clock
+@pytest.mark.cache_versions_by_the_clock
 def test_another_node_s_change_acts_within_the_check_interval(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     write_rule(world, PRODUCTS, ["COMMIT"], actions=[fail()])
-    monkeypatch.setattr(stamps._own, "bumps", ())  # as after the commit that this test never comes to
+    monkeypatch.setattr(cache_versions._own, "bumps", ())  # as after the commit that this test never comes to
     clock = [1000.0]
-    monkeypatch.setattr("foundation.stamps.time.monotonic", lambda: clock[0])
-    stamps.expire()
+    monkeypatch.setattr("foundation.cache_versions.time.monotonic", lambda: clock[0])
+    cache_versions.expire()
     assert engine.watches(PRODUCTS, "COMMIT")
     another_node_deactivates_every_rule()
-    clock[0] += stamps.CHECK_SECONDS - 0.1
+    clock[0] += cache_versions.CHECK_SECONDS - 0.1
     assert engine.watches(PRODUCTS, "COMMIT")
     clock[0] += 0.2
     assert not engine.watches(PRODUCTS, "COMMIT")
-    assert stamps.CHECK_SECONDS <= 1
+    assert cache_versions.CHECK_SECONDS <= 1
 
 
 def test_what_no_rule_wants_costs_no_query_and_no_occurrence(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     write_rule(world, ORDERS, ["COMMIT"], actions=[warn("w")])
     write_rule(world, PRODUCTS, ["CREATENEW"], actions=[warn("w")])
     clock = [1000.0]
-    monkeypatch.setattr("foundation.stamps.time.monotonic", lambda: clock[0])
-    stamps.expire()
+    monkeypatch.setattr("foundation.cache_versions.time.monotonic", lambda: clock[0])
+    cache_versions.expire()
     engine.watches(PRODUCTS, "COMMIT")
     handled: list[object] = []
     monkeypatch.setattr(type(engine), "handle", lambda self, occurrence: handled.append(occurrence))

@@ -29,6 +29,8 @@ from rules.engine import run_rule
 from rules.specs import ActionSpec, ConditionSpec, EventSpec, ParameterSpec, RuleSpec
 from tests.rules.cast import LINES, ORDERS, World, dataset, new_line, new_order, write_rule
 
+pytestmark = pytest.mark.once
+
 FRONTEND = {"ATTRIBUTECHANGING", "ATTRIBUTECHANGED", "BEFORERECALCULATE"}
 AFTERWARDS = {"COMMITTED", "CLIENTCOMMITTED", "AGGREGATECLIENTCOMMITTED"}
 PARAMETERS = {

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
 from domain.odata.message.response_annotations import MAX_TRACE_HEADER_BYTES, trace_header
-from foundation import stamps
+from foundation import cache_versions
 from identity.models import User
 from rules import trace_log
 from rules.models import RuleTrace
@@ -49,6 +50,15 @@ def test_an_answer_without_a_body_has_them_in_the_header_alone(api: Api, warned:
     assert response["X-Warnings"] == "Rates for USD?"
 
 
+def test_the_header_is_percent_encoded_and_the_body_is_not(api: Api, world: World) -> None:
+    said = "Preisänderung: 10 % – Ж"
+    write_rule(world, CURRENCIES, ["CLIENTCOMMIT"], code="W", actions=[warn_action(said)])
+    response = api.post(SET, DOLLAR)
+    assert response["X-Warnings"] == "Preis%C3%A4nderung: 10 %25 %E2%80%93 %D0%96"
+    assert unquote(response["X-Warnings"]) == said
+    assert body_of(response)["@erpnet.warnings"] == [said]
+
+
 def test_an_answer_without_warnings_has_neither(api: Api) -> None:
     response = api.post(SET, DOLLAR)
     assert "X-Warnings" not in response
@@ -66,6 +76,56 @@ def test_parts_of_a_batch_have_their_own(api: Api, warned: None) -> None:
 
 
 # --- traces -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("of_the_batch", [True, False])
+@pytest.mark.parametrize("group", [{}, {"atomicityGroup": "g"}])
+def test_parts_of_a_batch_are_traced_for_the_batch_or_for_themselves(
+    api: Api, warned: None, group: dict[str, str], of_the_batch: bool
+) -> None:
+    own = {} if of_the_batch else {"headers": {"Prefer": TRACE}}
+    requests = [{"id": "1", "method": "POST", "url": SET, "body": DOLLAR, **group, **own}]
+    headers = {"Prefer": TRACE} if of_the_batch else {}
+    (part,) = body_of(api.post("$batch", {"requests": requests}, **headers))["responses"]
+    assert [entry["Rule"] for entry in part["body"]["@erpnet.trace"]] == ["W"]
+    assert part["headers"]["preference-applied"] == TRACE
+
+
+def test_an_import_of_all_objects_tells_warnings_and_traces_of_its_commits(api: Api, warned: None) -> None:
+    objects = [
+        {"@odata.type": "Erp.General_Currencies_Currency", "CurrencySign": sign, "Name": "n"} for sign in ("USD", "GBP")
+    ]
+    response = api.post("Import", {"transaction": "all-objects", "objects": objects}, Prefer=TRACE)
+    body = body_of(response)
+    assert body["@erpnet.warnings"] == ["Rates for USD?", "Rates for GBP?"]
+    assert response["X-Warnings"] == "Rates for USD? | Rates for GBP?"
+    assert [entry["Rule"] for entry in body["@erpnet.trace"]] == ["W", "W"]
+
+
+@pytest.mark.parametrize("transaction", ["per-object", "all-objects"])
+def test_a_dry_run_of_an_import_reports_warnings(api: Api, warned: None, transaction: str) -> None:
+    objects = [{"@odata.type": "Erp.General_Currencies_Currency", **DOLLAR}]
+    response = api.post("Import", {"transaction": transaction, "objects": objects}, Prefer="erpnet.dry-run")
+    assert body_of(response)["@erpnet.dryRun"]["warnings"] == ["Rates for USD?"]
+
+
+def test_an_import_that_is_undone_tells_traces_and_no_warnings(api: Api, world: World, warned: None) -> None:
+    write_rule(world, CURRENCIES, ["CLIENTCOMMIT"], code="X", actions=[fail_action("No.")])
+    objects = [{"@odata.type": "Erp.General_Currencies_Currency", **DOLLAR}]
+    response = api.post("Import", {"transaction": "all-objects", "objects": objects}, Prefer=TRACE)
+    assert "X-Warnings" not in response
+    assert "X" in [entry["Rule"] for entry in body_of(response)["@erpnet.trace"]]
+
+
+def test_the_header_has_room_for_some_warnings(api: Api, world: World) -> None:
+    for number in range(10):
+        write_rule(
+            world, CURRENCIES, ["CLIENTCOMMIT"], code=f"W{number}", actions=[warn_action("Ж" * 50 + str(number))]
+        )
+    response = api.post(SET, DOLLAR)
+    assert len(body_of(response)["@erpnet.warnings"]) == 10
+    shown = unquote(response["X-Warnings"]).split(" | ")
+    assert shown == [*body_of(response)["@erpnet.warnings"][:6], "…"]
 
 
 def test_an_administrator_sees_what_rules_did(api: Api, world: World, warned: None) -> None:
@@ -173,7 +233,7 @@ def test_imported_objects_have_theirs(api: Api, world: World, warned: None) -> N
 
 def test_who_is_no_administrator_is_told_nothing(api: Api, warned: None) -> None:
     User.objects.update(is_admin=False)
-    stamps.expire()
+    cache_versions.expire()
     response = api.post(SET, DOLLAR, Prefer=TRACE)
     if response.status_code == 201:
         assert "@erpnet.trace" not in body_of(response)
@@ -199,21 +259,21 @@ def test_a_rule_s_switch_keeps_traces_whoever_sets_it_off(api: Api, world: World
     rule_id = write_rule(world, CURRENCIES, ["COMMIT"], code="SW", actions=[fail_action("No.")])
     api.post(SET, DOLLAR)
     switch_trace(rule_id, True)
-    stamps.expire()
+    cache_versions.expire()
     assert api.post(SET, DOLLAR).status_code == 500
     trace_log.pending.flush()
     ((at, entry),) = trace_log.newest(rule_id)
     assert at.tzinfo is not None
     assert (entry["Rule"], entry["Actions"], entry["Error"]) == ("SW", ["FAIL No."], "No.")
     switch_trace(rule_id, False)
-    stamps.expire()
+    cache_versions.expire()
     api.post(SET, DOLLAR)
     trace_log.pending.flush()
     assert RuleTrace.objects.count() == 1
 
 
 def test_of_each_rule_the_newest_stay(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trace_log, "MAX_KEPT", 3)
+    monkeypatch.setattr(trace_log, "MAX_ENTRIES", 3)
     one, other = "0189a1b2-0000-7000-8000-000000000001", "0189a1b2-0000-7000-8000-000000000002"
     trace_log.keep(other, {"Rule": "other"})
     for number in range(5):

@@ -17,7 +17,7 @@ from domain.dataset.records.record import Record
 from domain.entities import systems_bpm as bpm
 from domain.entities.document_states import document_change_state
 from domain.entities.systems_core import Notification
-from foundation import errors, stamps
+from foundation import cache_versions, errors
 from foundation.fields import utc_now
 from identity.models import User
 from rules import statistics
@@ -153,7 +153,7 @@ def test_a_starting_point_is_saved_as_it_is_and_fires(
     hook = {"Code": "ON-RELEASE", "Name": {"EN": "h"}, "RepositoryName": ORDERS, "URL": "https://example.com/"}
     ds.create("Systems.Config.WebHooks", hook, by_client=True)
     ds.commit()
-    stamps.expire()
+    cache_versions.expire()
     url = reverse(ADD)
     assert f'href="?start={name}"' in text_of(admin.get(url))
     fields = sent(text_of(admin.get(url, {"start": name})))
@@ -161,7 +161,7 @@ def test_a_starting_point_is_saved_as_it_is_and_fires(
     answer = admin.post(url, {**fields, **chosen, "_save": "1"})
     assert answer.status_code == 302, re.findall(r"errorlist.*?</ul>", answer.content.decode(), re.S)
     assert bpm.UserBusinessRule.objects.get().is_active
-    stamps.expire()
+    cache_versions.expire()
     with django_capture_on_commit_callbacks(execute=True):
         fire(world)
     if name == "notify-on-failure":
@@ -402,7 +402,7 @@ def test_a_rule_is_duplicated_with_its_rows_and_not_active(admin: Client, world:
 def test_firings_are_counted_by_day_and_old_days_go(admin: Client, world: World) -> None:
     rule = write_rule(world, PRODUCTS, ["COMMIT"], actions=[warn("w")])
     today = utc_now().date()
-    for ago, fired in ((statistics.KEPT_DAYS, 5), (1, 6)):
+    for ago, fired in ((statistics.RETENTION_DAYS, 5), (1, 6)):
         RuleDay.objects.create(rule_id=rule, day=today - timedelta(days=ago), fired_count=fired)
     for failed in (False, False, True):
         statistics.note(rule, 0.001, failed=failed)

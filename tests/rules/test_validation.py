@@ -11,7 +11,7 @@ from django.core import checks as system_checks
 from django.core.management import CommandError, call_command
 
 from domain.entities import systems_bpm as bpm
-from foundation import errors, stamps
+from foundation import cache_versions, errors
 from tests.rules.cast import LINES, ORDERS, PRODUCTS, RULES, World, dataset, fail, set_value, warn, write_rule
 from tests.support.api import Api, error_of
 
@@ -427,7 +427,7 @@ def test_validate_rules_says_which_active_rules_are_broken(world: World, capsys:
     write_rule(world, PRODUCTS, ["COMMIT"], code="BAD", conditions=[("PartNumber", "IsNull")])
     call_command("validate_rules")
     bpm.UserBusinessRuleCondition.objects.update(attribute_name="Gone")
-    stamps.expire()
+    cache_versions.expire()
     with pytest.raises(CommandError, match="1 of 2 rules are active and broken"):
         call_command("validate_rules")
     told = capsys.readouterr().out
@@ -453,7 +453,7 @@ def test_validate_rules_tells_what_saving_would_warn_of(
     }
     saved = [api.post("Systems_Bpm_UserBusinessRules", each)["X-Warnings"].split(" | ") for each in (body, late)]
     assert [len(warnings) for warnings in saved] == [2, 1]
-    stamps.expire()
+    cache_versions.expire()
     call_command("validate_rules", "--json")
     listed = json.loads(capsys.readouterr().out)
     assert listed["broken"] == []

@@ -22,7 +22,7 @@ from domain.events.types import event_types
 from domain.model.rule_enums import USER_BUSINESS_RULE_EVENT_TYPE
 from domain.odata.operations.catalogue import operations
 from domain.query.base.functions import query_functions
-from foundation import stamps
+from foundation import cache_versions
 from identity.models import User
 from platform_site.environment import BASE_DIR, SETTINGS
 from rules.actions import action_types
@@ -99,7 +99,7 @@ def test_an_event_type_a_comparison_and_a_rule_action(api: Api, world: World, ad
         conditions=[("Code", "Starts_With", "A")], actions=[("NOTE", ("Interpolate", "{Code}: {Area}"))],
     )  # fmt: skip
     first, other = new_parcel(api, "AB1"), new_parcel(api, "CD2")
-    stamps.expire()
+    cache_versions.expire()
     for parcel in (first, other):
         assert api.post(f"{parcel}/Measure", {"width": 4, "height": 5}).status_code == 204
     assert api.read(f"{first}?$select=Notes,Area") == api.read(f"{first}?$select=Notes,Area") | {

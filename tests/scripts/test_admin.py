@@ -135,6 +135,7 @@ def test_a_refused_save_shows_the_message_at_the_field(api: Api, admin: Client) 
     fields = {"code": "S1", "name_en": "A script", "is_active": "on", "language": "JavaScript"}
     html = admin.post(page_of(path) + "change/", {**fields, "script_text": "let = = 1"}).content.decode()
     assert "line 1" in html
+    assert "ScriptText: " not in html  # the page calls it Script text
     assert Script.objects.get().script_text == "return 1"
 
 

@@ -52,6 +52,14 @@ def test_a_syntax_error_tells_its_place(api: Api) -> None:
     assert error["parameters"][1:] == ["2", "9"]
 
 
+@pytest.mark.parametrize("source, place", [("foo(", ["1", "5"]), ("let a = [1,\n  ", ["2", "3"]), ("`${", ["1", "4"])])
+def test_a_source_that_ends_too_early_tells_what_is_missing(api: Api, source: str, place: list[str]) -> None:
+    missing = "the source ends where an expression is expected"
+    assert error_of(execute(api, source))["parameters"] == [missing, *place]
+    body = {"Code": "S1", "Name": "S", "ScriptText": source}
+    assert missing in error_of(api.post("Systems_Core_Scripts", body))["message"]
+
+
 def test_a_refused_member_is_the_place(api: Api) -> None:
     source = "let a = 1; const P = Domain.General.Products.ProductsRepository; P.query({Nope: 1})"
     assert f"line 1, column {source.index('Nope') + 1}\n" in error_of(execute(api, source))["info"]
@@ -148,7 +156,7 @@ def test_half_of_a_character_leaves_a_script_as_a_replacement(api: Api) -> None:
 
 
 def test_a_limit_is_named(api: Api) -> None:
-    error = error_of(execute(api, "const all = []; for (;;) all.push(new Array(100000).fill(1))"))
+    error = error_of(execute(api, "const all = []; for (;;) all.push(new Uint8Array(1000000))"))
     assert error["type"] == "ScriptLimitExceeded"
     assert "memory" in error["message"]
 
@@ -165,14 +173,14 @@ def test_the_scope_exec_is_needed(api: Api, client: object) -> None:
 
 
 def test_the_feature_must_be_licensed(api: Api) -> None:
-    from foundation import stamps
+    from foundation import cache_versions
     from identity import licences
 
     licence = Licence.objects.get()
     licence.features = []
     licence.save()
-    stamps.bump(licences.STAMP)
-    stamps.expire()
+    cache_versions.bump(licences.CACHE_VERSION)
+    cache_versions.expire()
     response = execute(api, "1")
     assert response.status_code == 403
     assert error_of(response)["code"] == 112

@@ -104,6 +104,53 @@ def test_each_failure_has_its_code(api: Api, text: str, code: int) -> None:
 
 
 @pytest.mark.parametrize(
+    "value, named",
+    [
+        ("new Map([[1, 2]])", "Map"),
+        ("{at: [new Set([1])]}", "Set"),
+        ("new WeakMap()", "WeakMap"),
+        ("/x/", "RegExp"),
+        ("new Error('x')", "Error"),
+        ("new Uint8Array(2)", "Uint8Array"),
+        ("() => 1", "function"),
+        ("Symbol('x')", "symbol"),
+        ("10n", "bigint"),
+        ("Object(10n)", "BigInt"),
+        ("NaN", "not finite"),
+        ("[undefined]", "undefined"),
+        ("{at: undefined}", "undefined has no JSON form, at at"),
+        ("[new Date(NaN)]", "invalid Date"),
+    ],
+)
+def test_what_json_cannot_hold_is_an_error(api: Api, value: str, named: str) -> None:
+    path = make_script(api, f"return {value}", {"any": {"direction": "Output"}})
+    for text in (f"return {value}", f"parameters.any = {value}"):
+        assert api.patch(path, {"ScriptText": text}).status_code == 204
+        error = error_of(api.post(f"{path}/Execute", {}))
+        assert error["code"] == 3113, error
+        assert "has no JSON form" in error["message"], error
+        assert named in error["message"], error
+
+
+@pytest.mark.parametrize(
+    "value, given",
+    [
+        ("undefined", None),
+        ("null", None),
+        ("[new Date(0), new String('s'), Object(true)]", ["1970-01-01T00:00:00.000Z", "s", True]),
+        ("new (class Point { x = 1 })()", {"x": 1}),
+        ("Object.create(null)", {}),
+        ("{toJSON: () => null}", None),
+        ("new Domain.Types.Amount(5, 'EUR')", {"Value": 5, "Currency": "EUR"}),
+    ],
+)
+def test_what_json_holds_comes_out(api: Api, value: str, given: Any) -> None:
+    path = make_script(api, f"parameters.any = {value}; return {value}", {"any": {"direction": "Output"}})
+    answer = run(api, path, {})
+    assert (answer["returnValue"], answer["parameters"]["any"]) == (given, given)
+
+
+@pytest.mark.parametrize(
     "values, code",
     [
         ({"IsActive": False}, 3110),

@@ -125,9 +125,9 @@ def test_custom_properties_are_found_by_their_api_name(api: Api, world: World) -
         console.log(book.CustomProperties['shelf no']);
         try { book.CustomProperties['shelv'] = 1 } catch (e) { console.log(e.code) }
     """
-    from foundation import stamps
+    from foundation import cache_versions
 
-    stamps.expire()
+    cache_versions.expire()
     assert console(api, source).split("\n") == ["1 true K 7 K 7 null", 'L 8 ["shelf no"]', "null", "203"]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
-from foundation import stamps
+from foundation import cache_versions
 from identity.context import AllPermissions, CallContext, Caller
 from webhooks.lease import Lease, deliveries_lease, leases_expire
 from webhooks.models import WebHookDelivery
@@ -41,7 +41,7 @@ def new_web_hook(url: str, *, code: str = "HOOK", context: CallContext = PLATFOR
     given = {"Code": code, "Name": {"EN": code}, "RepositoryName": CURRENCIES, "URL": url}
     record = dataset.create(WEB_HOOKS, {**given, **values}, by_client=True)
     dataset.commit()
-    stamps.expire()
+    cache_versions.expire()
     return record
 
 

@@ -7,17 +7,17 @@ from collections.abc import Iterator
 import pytest
 from pytest_django import Settings
 
-from foundation import stamps
+from foundation import cache_versions
 from webhooks import templates
 
 
 @pytest.fixture(autouse=True)
 def forget_templates() -> Iterator[None]:
-    """What earlier tests saved is gone, and its stamps with it: the same number may now mean something else."""
-    stamps.expire()
+    """What earlier tests saved is gone, and its cache versions with it: the same number may now mean something else."""
+    cache_versions.expire()
     templates.forget()
     yield
-    stamps.expire()
+    cache_versions.expire()
     templates.forget()
 
 

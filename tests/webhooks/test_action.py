@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 import json
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -10,11 +12,14 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from domain.dataset.dataset import Dataset
+from domain.dataset.records.record import ModelName
 from domain.dataset.tables.models import PendingWrite
 from domain.dataset.transactions import domain_transactions
+from domain.entities.document_states import document_change_state, document_make_void
 from foundation import errors
 from foundation.guids import new_guid
 from tests.rules.cast import (
+    LINES,
     ORDERS,
     PRODUCTS,
     World,
@@ -306,3 +311,79 @@ def test_an_event_of_an_earlier_request_is_told_when_its_transaction_commits(
         assert (rows[0].request_url, rows[0].entity_id) == ("http://127.0.0.1:9/FIRST", product.id)
         assert deliveries_lease(5)
     assert not PendingWrite.objects.exists()
+
+
+# --- entities that are new in their dataset -----------------------------------------------------------------------
+
+STATED = ("STATECHANGED", "RELEASED")
+
+
+@pytest.mark.parametrize("model", ["common", "frontend"])
+def test_the_number_of_a_new_document_is_in_the_request(world: World, model: ModelName) -> None:
+    """Spec 05, 5.4: never an empty string. The number comes with the commit, all other values of the event stay."""
+    order_hook()
+    write_rule(world, ORDERS, [STATED], actions=[HOOK])
+    dataset = Dataset(world.context, model=model)
+    order = new_order(dataset, world)
+    dataset.complete(order)
+    document_change_state(order, "Released")
+    document_change_state(order, "Completed")
+    dataset.commit()
+    (delivery,) = WebHookDelivery.objects.all()
+    told = {"no": order.document_no, "customer": "Buyers & Sons", "state": "Released"}
+    assert (delivery.request_url, json.loads(delivery.request_body)) == (
+        f"http://127.0.0.1:9/{order.document_no}",
+        told,
+    )
+    assert order.document_no
+
+
+def test_the_number_comes_with_the_commit_of_a_transaction(world: World) -> None:
+    new_web_hook(
+        "http://127.0.0.1:9/{DocumentNo}",
+        RepositoryName=ORDERS,
+        Body='{"no": "{DocumentNo}", "state": "{State}", "reason": "{$VoidReason}", "total": "{TotalLineAmount:V}"}',
+    )
+    write_rule(world, ORDERS, ["VOIDING"], actions=[HOOK])
+    transaction_id = domain_transactions.transaction_begin(world.context)
+    with domain_transactions.opened(world.context, transaction_id) as dataset:
+        order = new_order(dataset, world)
+        new_line(dataset, world, order, Quantity=Decimal(2), UnitPrice=Decimal(3))
+        key = order.id
+    with domain_transactions.opened(world.context, transaction_id) as dataset:
+        loaded = dataset.load(ORDERS, key)
+        assert loaded is not None
+        dataset.complete(loaded)
+        document_make_void(loaded, "wrong")
+        assert not WebHookDelivery.objects.exists()
+    with domain_transactions.opened(world.context, transaction_id) as dataset:
+        dataset.end(commit=True)
+    (delivery,) = WebHookDelivery.objects.all()
+    told = json.loads(delivery.request_body)
+    assert (told.pop("reason"), told.pop("state"), told.pop("total")) == ("wrong", "New", "6.00")
+    assert told["no"]
+    assert delivery.request_url.endswith(f"/{told['no']}")
+
+
+@pytest.mark.parametrize("value", [Decimal("0.5"), datetime.date(2030, 1, 2)])
+def test_values_of_an_event_wait_in_a_transaction(world: World, value: Any) -> None:
+    name = "LineCustomDiscountPercent" if isinstance(value, Decimal) else "RequiredDeliveryDate"
+    new_web_hook("http://127.0.0.1:9/", RepositoryName=LINES, Body='{"no": {LineNo}, "new": "{$NewValue}"}')
+    write_rule(world, LINES, [("ATTRIBUTECHANGED", name)], actions=[HOOK])
+    transaction_id = domain_transactions.transaction_begin(world.context)
+    with domain_transactions.opened(world.context, transaction_id) as dataset:
+        new_line(dataset, world, new_order(dataset, world), **{name: value})
+    with domain_transactions.opened(world.context, transaction_id) as dataset:
+        dataset.end(commit=True)
+    (delivery,) = WebHookDelivery.objects.all()
+    assert json.loads(delivery.request_body) == {"no": 10, "new": str(value)}
+
+
+def test_a_new_entity_that_is_deleted_again_is_not_told(world: World) -> None:
+    order_hook()
+    write_rule(world, ORDERS, ["CREATENEW"], actions=[HOOK])
+    dataset = Dataset(world.context)
+    dataset.delete(new_order(dataset, world))
+    new_order(dataset, world)
+    dataset.commit()
+    assert WebHookDelivery.objects.count() == 1

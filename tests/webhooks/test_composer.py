@@ -19,7 +19,7 @@ from pytest_django import Settings
 from audit.actors import OPERATOR
 from domain.entities.systems_bpm import UserBusinessRule, UserBusinessRuleCondition
 from domain.entities.systems_config import WebHook
-from foundation import stamps
+from foundation import cache_versions
 from foundation.fields import utc_now
 from identity.models import User
 from tests.domain.security.conftest import give_role
@@ -70,7 +70,7 @@ def test_the_rule_that_sends_it_is_made_in_the_same_save_shown_and_linked(boss: 
     assert (rule.code, rule.is_active, rule.repository_name) == ("COMPOSED-OF-LONG", True, CURRENCIES)
     assert page.count(reverse("admin:domain_userbusinessrule_change", args=[rule.pk])) == 2  # the message, the list
     assert "These rules send it" in page
-    stamps.expire()
+    cache_versions.expire()
     for sign in ("USD", "EUR"):
         new_currency(sign)
     assert [each.request_url for each in WebHookDelivery.objects.all()] == ["https://example.com/EUR"]
@@ -154,7 +154,7 @@ def signed(loopback_receiver: LoopbackReceiver) -> tuple[ReceivedRequest, str]:
     hook = new_web_hook(f"{loopback_receiver.url}/", Body='{"name": "{Name}"}')
     signing_secret_rotate(hook.id, by=OPERATOR)
     secret = signing_secret_rotate(hook.id, by=OPERATOR)
-    stamps.expire()
+    cache_versions.expire()
     new_delivery("HOOK", new_currency("EUR", "Ευρώ"))
     deliver_due()
     return loopback_receiver.requests[0], secret
@@ -279,7 +279,7 @@ def test_a_time_range_is_replayed_after_its_number_was_shown(
     assert "2 requests are sent again" in page
     assert not WebHookDelivery.objects.filter(state="Pending").exclude(pk=made["open"].pk).exists()
     confirmed = {**dict(re.findall(r'type="hidden" name="(since|until)" value="([^"]*)"', page)), "confirmed": "1"}
-    monkeypatch.setattr(admin, "MOST_REPLAYED", 1)
+    monkeypatch.setattr(admin, "MAX_REPLAYED", 1)
     assert "There are more than 1" in text_of(boss.post(url, confirmed))
     monkeypatch.undo()
     answer = boss.post(url, confirmed, follow=True)

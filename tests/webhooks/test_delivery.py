@@ -214,8 +214,8 @@ def test_retry_makes_four_attempts_on_its_schedule_and_then_a_dead_letter() -> N
     [
         ({"status": 410, "permanent": True, "error": "410"}, "Failed"),
         ({"permanent": True, "error": "refused"}, "Failed"),
-        ({"status": 503, "host_trouble": True, "retry_after": timedelta(seconds=90)}, "Pending"),
-        ({"error": "timeout", "host_trouble": True}, "Pending"),
+        ({"status": 503, "is_receiver_down": True, "retry_after": timedelta(seconds=90)}, "Pending"),
+        ({"error": "timeout", "is_receiver_down": True}, "Pending"),
     ],
 )
 def test_what_stops_and_what_is_tried_again(values: dict[str, Any], state: str) -> None:
@@ -235,7 +235,7 @@ def fail(count: int, now: Any) -> None:
     """So many failures of the host, each of another entity."""
     for _ in range(count):
         (lease,) = leases(now, 1)
-        finish(lease, now, error="connect", host_trouble=True)
+        finish(lease, now, error="connect", is_receiver_down=True)
 
 
 def test_a_dead_destination_is_left_alone_and_probed_and_others_go_on(settings: Settings) -> None:
@@ -253,7 +253,7 @@ def test_a_dead_destination_is_left_alone_and_probed_and_others_go_on(settings: 
     half_open = NOW + timedelta(seconds=31)
     (probe,) = leases(half_open)
     assert leases(half_open) == [], "one probe at a time"
-    finish(probe, half_open, error="connect", host_trouble=True)
+    finish(probe, half_open, error="connect", is_receiver_down=True)
     assert leases(half_open + timedelta(seconds=31)) == [], "open for longer after a failed probe"
 
     again = half_open + timedelta(seconds=61)
@@ -289,7 +289,7 @@ def test_probes_of_one_host_are_bounded_over_its_templates(settings: Settings) -
         new_delivery(f"T{number}", record)
         new_delivery(f"T{number}", new_currency(f"C{number}"))
     for lease in leases():
-        finish(lease, error="connect", host_trouble=True)
+        finish(lease, error="connect", is_receiver_down=True)
     assert leases() == []
     half_open = NOW + timedelta(seconds=31)
     probes = leases(half_open)
@@ -351,14 +351,14 @@ def test_attempts_that_began_before_the_circuit_opened_are_not_its_probe(setting
     for number in range(6):
         new_delivery("HOOK", new_currency(f"C{number}"))
     first, while_open, half_open, while_probed = leases(limit=4)
-    finish(first, error="connect", host_trouble=True)
-    finish(while_open, NOW + timedelta(seconds=1), error="connect", host_trouble=True)
+    finish(first, error="connect", is_receiver_down=True)
+    finish(while_open, NOW + timedelta(seconds=1), error="connect", is_receiver_down=True)
     later = NOW + timedelta(seconds=31)
-    finish(half_open, later, error="connect", host_trouble=True)
+    finish(half_open, later, error="connect", is_receiver_down=True)
     (probe,) = leases(later)
-    finish(while_probed, later, error="connect", host_trouble=True)
+    finish(while_probed, later, error="connect", is_receiver_down=True)
     assert leases(later) == [], "the probe is still under way"
-    finish(probe, later, error="connect", host_trouble=True)
+    finish(probe, later, error="connect", is_receiver_down=True)
     assert leases(later + timedelta(seconds=599)) == [], "the probe's own failure opens the circuit for longer"
     assert len(leases(later + timedelta(seconds=601))) == 1
 

@@ -219,7 +219,7 @@ def test_a_run_that_leases_no_more_calls_the_next(
     loopback_receiver: LoopbackReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delivery_loop, "LEASE_SECONDS", 0.0)
-    monkeypatch.setattr(delivery_loop, "LATE_SECONDS", 0.0)
+    monkeypatch.setattr(delivery_loop, "MAX_WAIT_SECONDS", 0.0)
     worker = Worker()
     new_web_hook(f"{loopback_receiver.url}/")
     new_delivery("HOOK", new_currency())

@@ -172,9 +172,9 @@ def test_a_saved_template_is_known_at_once_by_code_and_id() -> None:
     assert found.max_retries == 3
     record.dataset.set(record, "IsActive", False)
     record.dataset.commit()
-    from foundation import stamps
+    from foundation import cache_versions
 
-    stamps.expire()
+    cache_versions.expire()
     changed = web_hook_get("orders")
     assert changed is not None
     assert not changed.is_active

@@ -98,7 +98,7 @@ def has_policies(context: CallContext, repository: Repository[Any], operation: O
 
 
 def _restricts(context: CallContext, repository: Repository[Any]) -> bool:
-    """Whether some rows of the repository may be hidden from the caller."""
+    """Whether row policies may hide rows of the repository from the caller."""
     return Access(context.permissions).restricts(repository)
 
 

@@ -17,12 +17,12 @@ from typing import Literal
 from domain.dataset.records.commit_result import CommitResult
 from domain.dataset.records.record import Record, UnitOfWork
 from domain.model.administration import needs_administrator
-from foundation import errors, stamps
+from foundation import cache_versions, errors
 from identity.changes import TOKENS
 from identity.context import AllPermissions, CallContext, system_context
 from identity.lru import GenerationalCache
 from identity.models import User
-from identity.permissions import STAMP as PERMISSIONS
+from identity.permissions import CACHE_VERSION as PERMISSIONS
 from identity.permissions import RolePermissions, permissions_for
 
 #: The guid of a user, or one of the two constants below.
@@ -35,7 +35,7 @@ NOBODY: Authority = ""
 
 _NO_RIGHTS = RolePermissions(key="none", roles=())
 _OF_PLATFORM = system_context()
-# guid → stamps of users and permissions, and the context
+# guid → cache versions of users and permissions, and the context
 _contexts: GenerationalCache[Authority, tuple[tuple[int, int], CallContext]] = GenerationalCache(512)
 
 
@@ -63,11 +63,11 @@ def context_of(authority: Authority) -> CallContext:
     """
     if authority == PLATFORM:
         return _OF_PLATFORM
-    values = stamps.values()
-    stamp = values.get(TOKENS, 0), values.get(PERMISSIONS, 0)
+    values = cache_versions.values()
+    versions = values.get(TOKENS, 0), values.get(PERMISSIONS, 0)
     known = _contexts.get(authority)
-    if known is None or known[0] != stamp:
-        known = (stamp, _load_context(authority))
+    if known is None or known[0] != versions:
+        known = (versions, _load_context(authority))
         _contexts.put(authority, known)
     return known[1]
 

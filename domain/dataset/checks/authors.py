@@ -56,11 +56,11 @@ class Authors:
         return weakest(pending | stored)
 
     def replace(self, id: str, author: Authority) -> None:
-        """Store another author of a saved entity; the caller bumps the stamp of what is cached of it."""
+        """Store another author of a saved entity; the caller bumps the cache version of what is cached of it."""
         self.table._default_manager.update_or_create(pk=id, defaults={"author": author})
 
     def describe(self, id: str | None) -> str:
-        """For people: who saved an entity last, and whether it may change access rights; id None: not saved."""
+        """Text for people: the entity's author, and whether it may change access rights; id None: not saved yet."""
         who = NOBODY if id is None else self.of([id]).get(id, NOBODY)
         user = None if who in (PLATFORM, NOBODY) else User.objects.filter(pk=who).first()
         if is_administrator(who):

@@ -56,7 +56,7 @@ def find_measure(dataset: UnitOfWork, attribute: Attribute, code: str) -> Record
 def _in_any_case(dataset: UnitOfWork, repository: str, member: str, code: str) -> list[Record]:
     literal = code.lower().replace("'", "''")
     with dataset.flushed():
-        # The platform looks it up, whatever the caller may read: as every other code that a value names.
+        # As for every code in a value, the look-up ignores the caller's data permissions.
         ids = select_ids(
             repositories[repository], ctx=system_context(), filter=f"tolower({member}) eq '{literal}'", limit=2
         )

@@ -48,7 +48,7 @@ def duplicate_error(exc: IntegrityError, result: CommitResult) -> BaseException:
         error.about = record.key
         return error
     if "CHECK" in text.upper():
-        # Only the constraint's name: PostgreSQL adds the whole row, with columns that nobody may read.
+        # Only the constraint's name: PostgreSQL's message has the whole row, with columns that the caller may not read.
         broken = _CHECK.search(text)
         return errors.Refused(errors.VALIDATION_FAILED, broken["rule"] if broken else "CHECK")
     if "FOREIGN KEY" in text.upper():
@@ -140,7 +140,7 @@ def _attribute(repository: Repository[Any], column: str) -> Attribute | None:
 
 
 def operational_error(exc: OperationalError) -> errors.PlatformError | OperationalError:
-    """The public error for a busy or unreachable database or too long texts; the exception itself for other ones."""
+    """The public error for a busy or unreachable database or too long texts; else the exception itself."""
     if sqlstate(exc) == _PROGRAM_LIMIT:
         return errors.Refused(
             errors.VALIDATION_FAILED, Message("its texts are too long for a row or an index of the database")

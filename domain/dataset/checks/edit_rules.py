@@ -18,8 +18,8 @@ class EditRule:
     """A validation that also sees the edits of callers.
 
     validation    called at commit, as other validations
-    before_edit   called before each edit with the API name of the attribute, or "" for the entity; raises Refused. The
-                  commit alone could not tell: within a Domain transaction a document may be edited and then released,
+    before_edit   called before each edit with the API name of the attribute, or "" for the entity; raises Refused. A
+                  check at commit alone would be wrong: a Domain transaction may edit a document and then release it,
                   and only edits after the release are refused
     on_edit       called at commit for each record that callers created, changed or deleted; applies the effects
     """

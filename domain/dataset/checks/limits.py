@@ -22,7 +22,7 @@ _SHOWN = 80
 
 @dataclass(frozen=True, slots=True)
 class _Limits:
-    """What is checked of the values of an attribute. whole: the range of an integer column."""
+    """The limits of an attribute's values. whole: the range of an integer column."""
 
     name: str
     attribute: Attribute

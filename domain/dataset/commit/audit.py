@@ -1,8 +1,8 @@
-"""Records what a commit changes of access rights and configuration in the audit chain (spec 12.4).
+"""Records a commit's changes of access rights and configuration in the audit chain (spec 12.4).
 
-One entry for each of the two, in the transaction of the commit; other commits cost a look at the names of their
-repositories. Of access rights the entry has old and new values, except of secrets; of configuration the names of the
-attributes, since the versions of rules, scripts and webhooks have their values without secrets.
+The commit's transaction writes one entry for each of the two; for other commits only the names of their repositories
+are compared. The entry for access rights has old and new values, except secrets; the entry for configuration has names
+of attributes, since the versions of rules, scripts and webhooks have the values without secrets.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from identity.audit_actors import actor_of_call
 from identity.audit_kinds import AccessChanged, ConfigurationChanged
 from identity.permissions import ACCESS_CONTROL, GRANTED_BY_NAME
 
-#: Entities that an entry describes; of more it has the number.
+#: Maximum entities that an entry describes; it counts the rest.
 MOST_ENTITIES = 50
 _MOST_CHARACTERS = 200
 
 
 def write_audit(dataset: ChangeTracker, result: CommitResult) -> None:
-    """The entries of the commit."""
+    """Write the audit entries of the commit."""
     changes: dict[type[EntryKind], list[tuple[str, Record]]] = {}
     written = (("created", result.inserted), ("updated", result.updated), ("deleted", result.deleted))
     for operation, records in written:

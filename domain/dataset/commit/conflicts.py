@@ -1,4 +1,4 @@
-"""Conflicts with other requests: what was looked up or read before the commit is compared with what is stored now."""
+"""Detects conflicts with other requests: compares lookups and versions from before the commit with the database."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def repeat_lookups(dataset: ChangeTracker, result: CommitResult) -> None:
     for record, lookup in made:
         for id in lookup.stored(dataset.context, limit=1 + known):
             other = dataset.records.get((record.repository.identity_name, id))
-            # Entities that this commit deletes or changes do not match any more; its own new ones are known.
+            # Entities that this commit deletes or changes no longer match; its new entities are pending.
             if other is None or other.state == "Unchanged":
                 raise errors.VersionConflict(errors.MADE_MEANWHILE, record.repository.entity_type, lookup.describe())
 
 
 def check_versions(dataset: ChangeTracker, result: CommitResult) -> None:
-    """Check the versions of what a Domain transaction changed and of what is to be deleted (spec 03, 3.1).
+    """Check the versions of entities that a Domain transaction changed, and of those to be deleted (spec 03, 3.1).
 
     Raises VersionConflict for an entity that another commit has written since it was loaded.
 

@@ -15,7 +15,7 @@ class BulkWrite(Protocol):
 
     @classmethod
     def write_all(cls, writes: Sequence[Self]) -> None:
-        """Execute these in order."""
+        """Execute the writes in order."""
         ...
 
 

@@ -1,7 +1,7 @@
 """Entities that a commit changes and their attributes, old and new, for the report of a dry run (spec 12, 12.1).
 
-Only what the caller may read is told: no entity that was or is hidden, whoever changed it, and no reference to one. An
-entity that the caller has written, and that row policies then hide, is named without attributes.
+The report contains only what the caller may read: no entity that was or is hidden, not even if a rule changed it, and
+no reference to one. An entity that the caller wrote and that row policies then hide is named without attributes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from foundation.texts import utc_text
 from identity.context import AllPermissions, CallContext
 
 ChangeOperation = Literal["create", "update", "delete"]
-#: Of a longer text the beginning is told.
+#: Longer texts are truncated to this.
 MAX_CHARACTERS = 1_000
 #: Set by the platform at each commit.
 _MAINTAINED = frozenset({"ObjectVersion", "AggregateLastUpdateTimeUtc"})
@@ -46,10 +46,10 @@ class ChangesHook:
     changes: tuple[Mapping[str, Any], ...]
 
     def __call__(self) -> None:
-        """Nothing remains to be done after a commit."""
+        """Do nothing after a commit: the hook only carries the changes for the report."""
 
     def report_entries(self, context: CallContext) -> Iterator[ReportEntry]:
-        """The changes, which were collected for the caller."""
+        """The collected changes. They are already limited to what the caller may read."""
         for change in self.changes:
             yield "changes", change
 
@@ -58,7 +58,7 @@ class ChangesHook:
 
 
 def note_before(dataset: ChangeTracker, result: CommitResult) -> None:
-    """In a dry run, before rows are written: which of them the caller may not see, and former custom properties."""
+    """In a dry run, before rows are written: note the rows hidden from the caller, and former custom properties."""
     if dry_runs.current() is None:
         return
     for record in result.updated:
@@ -92,12 +92,12 @@ def note_changes(dataset: ChangeTracker, result: CommitResult) -> None:
 
 
 def is_reported(record: Record) -> bool:
-    """Whether the caller may know of the change of a stored row."""
+    """Whether the report may show the change of a stored row to the caller."""
     return record.by_client or _stored_is_visible(record)
 
 
 def report_changes(changes: Iterable[Mapping[str, Any]], run: dry_runs.DryRun) -> None:
-    """Register the changes for the dry run's report, as many as that has room for."""
+    """Register the changes for the dry run's report, up to its maximum number of entries."""
     room = run.shared.setdefault(_SHARED, dry_runs.MAX_ENTRIES)
     kept: list[Mapping[str, Any]] = []
     for change in changes:
@@ -120,7 +120,9 @@ def _stored_is_visible(record: Record) -> bool:
 
 
 def _check_deferred_constraints() -> None:
-    """PostgreSQL checks references when a transaction commits; SQLite has one writer, so nobody removes a target."""
+    """Check references now, which PostgreSQL defers to the end of the transaction. SQLite has one writer: no other
+    transaction can delete a target.
+    """
     if connection.vendor == "postgresql":
         postgresql.execute(connection, "SET CONSTRAINTS ALL IMMEDIATE; SET CONSTRAINTS ALL DEFERRED")
 
@@ -131,7 +133,7 @@ def _check_deferred_constraints() -> None:
 def change_of(
     record: Record, operation: ChangeOperation, former_custom: Mapping[str, Any], *, pending: bool = False
 ) -> dict[str, Any]:
-    """{"set", "key", "operation", "attributes": {name: {"old", "new"}}}; of a deleted entity nothing else is told.
+    """{"set", "key", "operation", "attributes": {name: {"old", "new"}}}; a deleted entity has no attributes.
 
     pending   the row is not written yet
     """

@@ -1,26 +1,30 @@
-"""Foresight: what a commit would fill into the pending entities, for reads inside a Domain transaction (spec 03, 3.2).
+"""Computes the values that a commit would fill into pending entities, for reads in a Domain transaction (spec 03, 3.2).
 
-The effects of edits, late defaults and calculations run on copies of the pending entities. Autoflush shows the copies;
-so a read changes no entity of the dataset, and the commit starts from what callers gave. Nothing that belongs to the
-commit alone happens: no events and rules, no validations, no deferred writes. Numbers are taken in autoflush's
-savepoint, whose rollback returns them.
+The effects of edits, late defaults and calculations run on copies of the pending entities. Autoflush writes the copies,
+so a read changes no entity of the dataset, and the commit starts from the callers' values. Events, rules, validations
+and deferred writes run at the commit only. Numbers are taken in autoflush's savepoint, whose rollback returns them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
 from itertools import islice
 from typing import Any
 
 from domain.dataset.checks.edit_rules import follow_edits
 from domain.dataset.checks.limits import check_limits
-from domain.dataset.commit.pipeline import run_late_defaults
+from domain.dataset.commit.completion import (
+    is_pending,
+    mark_parents,
+    run_late_defaults,
+    with_new_targets,
+    with_parts,
+    within,
+)
 from domain.dataset.records.commit_result import CommitResult
 from domain.dataset.records.pending_source import PendingSource
 from domain.dataset.records.record import Record
-from domain.dataset.records.row_writer import targets_of
 from domain.dataset.tables.row_storage import Row
 from domain.dataset.unit import autoflush
 from domain.dataset.unit.attribute_changes import AttributeChanges
@@ -37,7 +41,7 @@ from foundation import errors
 class Foresight(ChangeTracker):
     """Copies of a dataset's pending entities with the values that a commit would fill in.
 
-    start   repository and guid of the entity of which alone, among those of its kind, something is shown
+    start   repository and guid of the only entity of its kind that the read shows
     """
 
     def __init__(self, original: ChangeTracker) -> None:
@@ -45,9 +49,9 @@ class Foresight(ChangeTracker):
         self.start: tuple[Repository[Any], str] | None = None
         self._original = original
         self._followed = original.changes
-        #: Repositories in which behaviours have looked for entities.
+        #: Repositories that behaviours have queried.
         self._consulted: set[str] = set()
-        #: Whether numbers were taken, which others may take when they have been returned.
+        #: Whether numbers were taken: after the rollback other requests may take the same ones.
         self._is_numbered = False
         self._events = _NoEvents(self)
         self._changes = AttributeChanges(self, self._events)
@@ -57,7 +61,7 @@ class Foresight(ChangeTracker):
         self._mutations: dict[tuple[str, str], int] = {}
         #: Identities of pending entities that no read has touched yet.
         self._untouched: set[tuple[str, str]] = set()
-        #: Identities of the entities that have been filled in, and those that were filled in last.
+        #: Identities of the entities that have been filled in; `_filled_last`: the entities of the last call.
         self._filled: set[tuple[str, str]] = set()
         self._filled_last: list[Record] = []
         self.pending_source = None if original.pending_source is None else _BorrowedPending(self, original)
@@ -68,11 +72,11 @@ class Foresight(ChangeTracker):
         self.freeze_now()
         self.take()
         if self.pending_source is None:
-            # Otherwise members may be pending that the dataset has not loaded.
+            # With a pending source, members may be pending that the dataset has not loaded.
             self.child_collections.follow(original.child_collections)
 
     def commit(self, *, savepoint: bool = True) -> CommitResult:
-        """Copies are never written."""
+        """Raise: copies are never committed."""
         raise NotImplementedError
 
     def next_number(self, sequence: str, *, width: int = 6, start: int = 1) -> str:
@@ -106,11 +110,11 @@ class Foresight(ChangeTracker):
     # --- copies ---------------------------------------------------------------------------------------------------
 
     def follow(self, *, are_rows: bool) -> bool:
-        """Follow what has changed in the dataset since; False if the copies have to be made anew.
+        """Copy changes of the dataset since the last call; False if all copies must be made anew.
 
-        Further entities change nothing about the others, unless behaviours have looked for such.
+        New entities affect no existing copies, unless behaviours have queried their repository.
 
-        are_rows   the copies become rows, for which the numbers must be free
+        are_rows   the copies are written as rows, so their numbers must be free
         """
         if self._is_numbered and are_rows:
             return False
@@ -119,7 +123,7 @@ class Foresight(ChangeTracker):
         known = self._original.records
         if any(key not in known or known[key].mutations != count for key, count in self._mutations.items()):
             return False
-        further = [record for key, record in known.items() if key not in self._mutations and _is_pending(record)]
+        further = [record for key, record in known.items() if key not in self._mutations and is_pending(record)]
         if any(record.key in self.records or record.key[0] in self._consulted for record in further):
             return False
         for record in further:
@@ -133,13 +137,13 @@ class Foresight(ChangeTracker):
         known = self._original.records
         if len(known) == self._seen:
             return
-        fresh = [record for record in islice(known.values(), self._seen, None) if _is_pending(record)]
+        fresh = [record for record in islice(known.values(), self._seen, None) if is_pending(record)]
         self._seen = len(known)
         for record in fresh:
             self.borrow(record.key)
 
     def borrow(self, key: tuple[str, str]) -> None:
-        """Copy one entity of the dataset, pending or not, unless that has happened."""
+        """Copy one entity of the dataset, pending or not, unless it is copied already."""
         record = self._original.records.get(key)
         if record is None or key in self.records:
             return
@@ -152,7 +156,7 @@ class Foresight(ChangeTracker):
         copy.by_client, copy.client_caused = record.by_client, record.client_caused
         self.records[key] = copy
         self._mutations[key] = record.mutations
-        if _is_pending(record):
+        if is_pending(record):
             self._untouched.add(key)
 
     # --- filling in -----------------------------------------------------------------------------------------------
@@ -162,24 +166,16 @@ class Foresight(ChangeTracker):
         to, that have not been filled in yet.
         """
         root = self._root(tables)
-        wanted = _with_parts(tuple(names) if root is None else (root.repository.name,), repositories.generation)
+        wanted = with_parts(tuple(names) if root is None else (root.repository.name,), repositories.generation)
         if self.pending_source is not None:
             self.pending_source.load_repositories(wanted)
         self.take()
         touched = [record for key in self._untouched if (record := self.records[key]).repository.name in wanted]
         if root is not None:
-            touched = _within(root, touched)
-        result = {record.key: record for record in touched}
-        following = [*touched, *self._filled_last]
-        while targets := {target for record in following for target in targets_of(record)}:
-            if self.pending_source is not None:
-                self.pending_source.load_new(targets)
-            following = [
-                record
-                for record in self.new_records(targets)
-                if record.key in self._untouched and record.key not in result
-            ]
-            result.update((record.key, record) for record in following)
+            touched = within(root, touched)
+        result = with_new_targets(
+            self, touched, lambda record: record.key in self._untouched, also_of=self._filled_last
+        )
         return [result[key] for key in self._original.records if key in result]
 
     def of(self, wanted: Sequence[Record], records: Sequence[Record]) -> list[Record]:
@@ -201,17 +197,16 @@ class Foresight(ChangeTracker):
         if record is None:
             return None
         root = record.root
-        parts = _with_parts((root.repository.name,), repositories.generation)
+        parts = with_parts((root.repository.name,), repositories.generation)
         own = {table for name in parts for table, _ in repositories[name].tables}
         return root if own.issuperset(tables) else None
 
     def fill_in(self, touched: Sequence[Record]) -> None:
-        """Fill the copies with what a commit would give them, as far as it would not refuse them."""
+        """Fill in the values that a commit would set; values that it would refuse stay missing."""
         self._untouched -= {record.key for record in touched}
         for record in touched:
             record.dirty |= self._original.records[record.key].dirty
-            if self.model != "frontend" and (record.is_deleted or record.former_parent is not None):
-                self.child_collections.mark_parents(record)
+        mark_parents(self, touched)
         self._load_collections(touched)
         for record in touched:
             with suppress(errors.PlatformError):
@@ -223,7 +218,7 @@ class Foresight(ChangeTracker):
             self._keep_within_limits(record)
 
     def _load_collections(self, parents: Sequence[Record]) -> None:
-        """Load what calculations sum, so that each of many headers does not look for its lines."""
+        """Load the collections that calculations sum, for all headers at once."""
         by_repository: dict[Repository[Any], list[Record]] = {}
         for parent in parents:
             if not parent.is_deleted and parent.repository.collections:
@@ -238,7 +233,7 @@ class Foresight(ChangeTracker):
         return [record for record in self.changed() if record.key not in done]
 
     def calculate(self, records: Sequence[Record]) -> None:
-        """As in every dataset; an entity with a calculation that is refused remains without its values."""
+        """As ChangeTracker.calculate; an entity whose calculation is refused keeps its values missing."""
         while True:
             try:
                 super().calculate(records)
@@ -250,7 +245,7 @@ class Foresight(ChangeTracker):
                 return
 
     def _keep_within_limits(self, record: Record) -> None:
-        """Take back what no column could hold."""
+        """Withdraw values that the columns cannot hold."""
         if record.is_deleted:
             return
         try:
@@ -262,7 +257,7 @@ class Foresight(ChangeTracker):
 
 
 class _NoEvents(Events):
-    """Rules run at the commit, and once."""
+    """Raises no events: rules run once, at the commit."""
 
     def raise_event(
         self, record: Record, event: str, parameter: str = "", attributes: Mapping[str, Any] | None = None
@@ -289,7 +284,7 @@ class _BorrowingLoader(Loader):
 
 
 class _BorrowedPending(PendingSource):
-    """Loads pending changes of earlier requests into the dataset, which remembers them, and copies them."""
+    """Loads pending changes of earlier requests into the dataset, and copies them."""
 
     def __init__(self, foresight: Foresight, original: ChangeTracker) -> None:
         assert original.pending_source is not None
@@ -321,51 +316,9 @@ class _BorrowedPending(PendingSource):
         self._foresight.take()
 
 
-def _within(root: Record, records: Sequence[Record]) -> list[Record]:
-    """Those of the records that are or were within the root's aggregate."""
-    by_owner: dict[str | None, list[Record]] = {}
-    for record in records:
-        if (owner := record.repository.owner) is not None:
-            for id in {record.values.get(owner.name), record.original_values.get(owner.name)}:
-                by_owner.setdefault(id, []).append(record)
-    result = {record.key: record for record in records if record.key == root.key}
-    waiting = [root.id]
-    while waiting:
-        parts = by_owner.pop(waiting.pop(), ())
-        result.update((part.key, part) for part in parts)
-        waiting += [part.id for part in parts]
-    return list(result.values())
-
-
-def _is_pending(record: Record) -> bool:
-    """Whether a commit would write the record, or calculate it anew."""
-    return record.state != "Unchanged" or bool(record.dirty)
-
-
 def _run(behaviour: Callable[[Record], object], record: Record) -> None:
     with suppress(errors.PlatformError):
         behaviour(record)
-
-
-@lru_cache(maxsize=4096)
-def _with_parts(names: tuple[str, ...], generation: int) -> tuple[str, ...]:
-    """The repositories and those of the parts of their entities, directly or indirectly: headers sum their lines."""
-    result = dict.fromkeys(names)
-    while True:
-        parts = [
-            repository.name
-            for repository in repositories
-            if repository.name not in result
-            and repository.owner is not None
-            and any(_is_base(repository.owner.target, name) for name in result)
-        ]
-        if not parts:
-            return tuple(result)
-        result.update(dict.fromkeys(parts))
-
-
-def _is_base(base: str, name: str) -> bool:
-    return issubclass(repositories[name].model, repositories[base].model)
 
 
 __all__ = ["Foresight"]

@@ -1,8 +1,8 @@
 """Writes the change history of a commit (spec 12, 12.2): one change set, and a row for each entity that it changed.
 
 The statements are part of the commit's transaction: one for the change set, one for each chunk of changes, and one if
-the commit changes aggregates of level 1. What is stored has no secrets: encrypted and unpublished attributes are left
-out, an app masks others with `mask_in_history`.
+the commit changes aggregates of level 1. The history contains no secrets: it omits encrypted and unpublished
+attributes, and masks those for which an app called `mask_in_history`.
 """
 
 from __future__ import annotations
@@ -29,18 +29,19 @@ from domain.dataset.tables.history import (
     ObjectChange,
     ObjectChangeset,
 )
-from domain.dataset.tables.row_storage import chunks, quote
+from domain.dataset.tables.row_storage import CHUNK, quote
 from domain.dataset.unit.change_tracker import ChangeTracker
 from domain.model.attributes import Attribute
 from domain.model.registry import derived, repositories
 from domain.model.repository import Repository
 from domain.model.values import round_to_scale
+from foundation.batches import batched
 from foundation.guids import new_guid
 from foundation.kinds import Kind
 
 #: Key of the custom properties in the values before a change.
 CUSTOM = "@custom"
-#: Characters of a text in `changes`; the values before a change are whole.
+#: Maximum characters of a text in `changes`; `old_values` has whole texts.
 LONGEST_TEXT = 2_000
 _RULES_LENGTH = 254
 _LONG_KINDS = frozenset({Kind.STRING, Kind.MULTILANGUAGE, Kind.BINARY})
@@ -50,7 +51,7 @@ _LAST_CHANGES_AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """How secrets in the values of one attribute are left out of the history.
+    """How the history masks secrets in the values of one attribute.
 
     hide     value → the value with masks
     reveal   masked value, current value → the value with the secrets of the current one, or None if a mask is left
@@ -90,12 +91,12 @@ def is_kept(attribute: Attribute, level: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """What is kept of a repository's values.
+    """The attributes of a repository whose values the history keeps.
 
     names      API names
-    decimals   with functions that write a number at the scale of the attribute
-    masked     with their masks
-    long       that may have more than LONGEST_TEXT characters
+    decimals   decimal attributes, with functions that write a number at the scale of the attribute
+    masked     masked attributes, with their masks
+    long       attributes that may have more than LONGEST_TEXT characters
     """
 
     names: tuple[str, ...]
@@ -136,7 +137,7 @@ def _at_scale(attribute: Attribute) -> Callable[[Decimal], str]:
 
 
 def write_history(dataset: ChangeTracker, result: CommitResult) -> None:
-    """Write the change set of the commit, as far as the repositories are tracked."""
+    """Write the change set of the commit, for the repositories with a tracking level."""
     levels = tracking()
     rows: list[Sequence[Any]] = []
     roots: dict[tuple[str, str], Record] = {}
@@ -157,7 +158,7 @@ def write_history(dataset: ChangeTracker, result: CommitResult) -> None:
                 roots[root.key] = root
     if rows:
         _write_changeset(dataset, changeset, stamp)
-        for part in chunks(rows):
+        for part in batched(rows, CHUNK):
             _insert(ObjectChange._meta.db_table, _OBJECT_COLUMNS, part)
     if roots:
         _write_last_changes(dataset, list(roots.values()), stamp)
@@ -196,14 +197,14 @@ def _write_changeset(dataset: ChangeTracker, changeset: str, stamp: Any) -> None
 
 
 def _write_last_changes(dataset: ChangeTracker, roots: Sequence[Record], stamp: Any) -> None:
-    """Note who changed the aggregates."""
-    for gone in chunks(root.id for root in roots if root.is_deleted):
+    """Store user and time of the last change of each aggregate of level 1."""
+    for gone in batched((root.id for root in roots if root.is_deleted), CHUNK):
         LastChange.objects.filter(root_id__in=gone).delete()
     user, application = dataset.context.user, dataset.context.application
     who = (None if user is None else user.id, "" if user is None else user.login, application)
     rows = [(root.id, root.repository.name, stamp, *who) for root in roots if not root.is_deleted]
     changed = ", ".join(f"{quote(name)} = excluded.{quote(name)}" for name in _LAST_COLUMNS[1:])
-    for part in chunks(rows, _LAST_CHANGES_AT_ONCE):
+    for part in batched(rows, _LAST_CHANGES_AT_ONCE):
         _insert(LastChange._meta.db_table, _LAST_COLUMNS, part, f" ON CONFLICT (root_id) DO UPDATE SET {changed}")
 
 
@@ -253,7 +254,7 @@ def _before(record: Record, kept: _Kept) -> str:
 
 
 def _changes(record: Record, kept: _Kept) -> str:
-    """The values after the change; those before it stand with the attributes that differ."""
+    """The changed attributes as JSON: attribute → [old, new]."""
     values, originals, is_new = record.values, record.original_values, record.state == "Added"
     result: dict[str, Any]
     if is_new:
@@ -275,7 +276,7 @@ def _changes(record: Record, kept: _Kept) -> str:
         for code in {**former, **record.custom}:
             if former.get(code) != record.custom.get(code):
                 result[f"@{code}"] = (_shortened(former.get(code)), _shortened(record.custom.get(code)))
-    return orjson.dumps(result, default=_plain).decode()
+    return orjson.dumps(result, default=_plain, option=orjson.OPT_UTC_Z).decode()
 
 
 def frozen_values(record: Record) -> dict[str, Any]:
@@ -290,7 +291,7 @@ def frozen_values(record: Record) -> dict[str, Any]:
 
 def _json(values: dict[str, Any], kept: _Kept) -> str:
     _normalize(values, kept)
-    return orjson.dumps(values, default=_plain).decode()
+    return orjson.dumps(values, default=_plain, option=orjson.OPT_UTC_Z).decode()
 
 
 def _normalize(values: dict[str, Any], kept: _Kept) -> None:

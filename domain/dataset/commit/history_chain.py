@@ -1,9 +1,9 @@
 """Covers the change history by the audit chain (spec 12.4), and compares the two.
 
-A commit writes its change set alone. The process that chains writes an entry for each committed change set without one:
-with a checksum of its row and, for each repository, of the changes in it. The set keeps the id of its entry, so that no
-order of commits matters and a set without an entry is found. What retention deletes is told by an entry before it is
-deleted: older changes of these repositories may be missing.
+A commit writes only its change set. Later the chaining process writes an audit entry for each committed change set that
+has none, with a checksum of its row and, for each repository, of the changes in it. The set stores the id of its entry,
+so the order of commits does not matter and a set without an entry is found. Before retention deletes changes, it writes
+an entry: older changes of these repositories may be missing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from django.db import connection
 from django.utils.translation import gettext_lazy as _
 
 from audit.actors import PLATFORM, Actor
-from audit.chain import alone, stub_get
+from audit.chain import chain_lock, stub_get
 from audit.hashing import canonical, entry_is_sealed, moment
 from audit.kinds import ENTITY_MANAGEMENT, EntryKind, Ocsf, StoredEntry, entry_kinds
 from audit.models import AuditEntry
@@ -28,17 +28,17 @@ from audit.rows import TABLE as ENTRIES
 from audit.rows import raw_rows, rows_of_kind, rows_read
 from audit.sources import EntrySource
 from domain.dataset.tables.history import ObjectChange, ObjectChangeset
-from domain.dataset.tables.row_storage import chunks
+from foundation.batches import batched
 from foundation.guids import is_guid
 
 #: Change sets that one transaction covers.
 SETS_AT_ONCE = 100
-#: Changes of a set that its entry names one by one; of more it has checksums for each repository.
+#: Maximum changes of a set that its entry lists one by one; for larger sets it has a checksum per repository.
 MOST_NAMED = 200
-#: Rows of one statement.
+#: Rows read by one statement.
 STEP = 1_000
 SETS, CHANGES = ObjectChangeset._meta.db_table, ObjectChange._meta.db_table
-#: What is hashed of a row, in this order: stored checksums depend on it.
+#: The hashed columns of a row, in this order: stored checksums depend on it.
 SET_COLUMNS = (
     "id", "object_version", "custom_property_values", "external_id", "external_system",
     "aggregate_last_update_time_utc", "additional_data_json", "change_time_utc", "application", "reason", "request_id",
@@ -63,26 +63,26 @@ def _checksum(row: Sequence[Any], columns: Sequence[str]) -> str:
         ]
         body = orjson.dumps(values)
     except (TypeError, AttributeError):
-        # Somebody has written values that no row has.
+        # The row was tampered with: its values have types that JSON does not have.
         body = repr(row).encode(errors="backslashreplace")
     return hashlib.sha256(body).hexdigest()
 
 
 def _text(value: object) -> str:
-    """A value as text that JSON can have, whatever somebody has written there."""
+    """A value as text for JSON, also for values of tampered rows."""
     return str(value).encode(errors="backslashreplace").decode()
 
 
 @dataclass(slots=True)
 class _Part:
-    """The changes of one repository in a set. digests: id → checksum of the first ones."""
+    """The changes of one repository in a set. digests: id → checksum of the first MOST_NAMED changes."""
 
     count: int = 0
     sum: Any = field(default_factory=hashlib.sha256)
     digests: dict[str, str] = field(default_factory=dict)
 
     def add(self, id: str, checksum: str) -> None:
-        """Add a change; in the order of their ids."""
+        """Add a change. Call in the order of the ids."""
         self.count += 1
         self.sum.update(f"{id} {checksum}\n".encode())
         if self.count <= MOST_NAMED:
@@ -99,7 +99,7 @@ class _Set:
     parts: dict[str, _Part] = field(default_factory=dict)
 
     def content(self) -> dict[str, Any]:
-        """What its entry tells."""
+        """The content of its audit entry."""
         is_small = sum(part.count for part in self.parts.values()) <= MOST_NAMED
         parts: dict[str, dict[str, Any]] = {}
         for name, part in self.parts.items():
@@ -110,7 +110,7 @@ class _Set:
 
 
 def _sets(rows: Iterable[Sequence[Any]]) -> dict[str, _Set]:
-    """Id → change set, of its rows and the changes in them."""
+    """Id → change set, from rows of change sets joined with their changes."""
     ids, result = [], {}
     for row in rows:
         ids.append(row[0])
@@ -142,8 +142,8 @@ class ChangeSets(EntrySource):
             return 0
         # Before the transaction: SQLite has one writer at a time, and a set never changes.
         sets = _sets(rows)
-        with alone() as is_alone:
-            if not is_alone:
+        with chain_lock() as has_lock:
+            if not has_lock:
                 return 0
             ids = [row[0] for row in rows]
             condition = f"audit_entry IS NULL AND id IN ({', '.join(['%s'] * len(ids))})"
@@ -175,7 +175,7 @@ class ChangeSets(EntrySource):
 
 
 def _without_entry(rows: Sequence[Sequence[Any]]) -> Iterator[str]:
-    """The sets whose mark is not that of an entry of their own."""
+    """The sets whose audit_entry is not the id of their own entry."""
     marks = [mark for _id, mark, _at in rows if isinstance(mark, int)]
     condition = f"id IN ({', '.join(['%s'] * len(marks))})"
     stored = raw_rows(ENTRIES, ("id", "kind", "subject"), (), condition, "id", marks) if marks else []
@@ -191,9 +191,9 @@ def _without_entry(rows: Sequence[Sequence[Any]]) -> Iterator[str]:
 
 
 def _entries_pruned_until() -> str:
-    """Entries of change sets before this time may have been pruned with the chain; "" if none was.
+    """Before this time, entries of change sets may have been pruned with the chain; "" if none was.
 
-    Each set is older than its entry, and that is older than the first one that was kept.
+    A set is older than its entry, and a pruned entry is older than the first kept entry.
     """
     stub = stub_get()
     if stub is None:
@@ -208,7 +208,7 @@ def _entries_pruned_until() -> str:
 
 @entry_kinds.register
 class HistoryPruned(EntryKind):
-    """Changes past their retention are deleted. before: time; changes: repository → number of changes before it."""
+    """Entry: retention deletes changes. before: time; changes: repository → number of changes before it."""
 
     name = "history.pruned"
     title = _("Old changes deleted")
@@ -217,7 +217,7 @@ class HistoryPruned(EntryKind):
 
 @entry_kinds.register
 class ChangeSetMade(EntryKind):
-    """A change set of the history, by the user who made it.
+    """Entry: a change set of the history, by the user who made it.
 
     sha256         of its row
     changeTimeUtc  time of the commit
@@ -230,7 +230,7 @@ class ChangeSetMade(EntryKind):
 
     def problems(self, entries: Iterable[StoredEntry]) -> Iterator[tuple[int, str]]:
         pruned = _Pruned()
-        for step in chunks(entries, SETS_AT_ONCE):
+        for step in batched(entries, SETS_AT_ONCE):
             ids = [entry.subject for entry in step if is_guid(str(entry.subject))]
             condition = f"id IN ({', '.join(['%s'] * len(ids))})"
             stored = _sets(raw_rows(SETS, SET_COLUMNS, _TIMES, condition, "id", ids)) if ids else {}
@@ -243,7 +243,7 @@ class ChangeSetMade(EntryKind):
 
 
 class _Pruned:
-    """Until when the changes of each repository may be missing, as entries tell that have a genuine seal."""
+    """The time before which changes of each repository may be missing, from HistoryPruned entries with a valid seal."""
 
     def __init__(self) -> None:
         self._until: dict[str, str] = {}
@@ -252,7 +252,7 @@ class _Pruned:
     def may_miss(self, repository: str, time: str) -> bool:
         """Whether retention may have deleted the changes of this time."""
         if time >= self._until.get(repository, ""):
-            self._read()  # also what was deleted since verification began
+            self._read()  # also entries written since verification began
         return time < self._until.get(repository, "")
 
     def _read(self) -> None:
@@ -266,11 +266,11 @@ class _Pruned:
                     for name in content["changes"]:
                         self._until[name] = max(self._until.get(name, ""), content["before"])
                 except (ValueError, KeyError, TypeError):
-                    continue  # of a seal whose key is not kept, which the report counts
+                    continue  # the seal's key is unknown; the report counts such seals
 
 
 def _differences(entry: StoredEntry, found: _Set | None, pruned: _Pruned) -> Iterator[str]:
-    """What is different from the entry. Raises several errors where somebody has changed its content."""
+    """Differences between the entry and the stored set. May raise several errors for a tampered entry."""
     now = None if found is None else found.content()
     if now is not None and canonical(now) == entry.content:
         return

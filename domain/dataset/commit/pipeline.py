@@ -2,7 +2,7 @@
 
 Write order: deletes go first, children before parents. Inserts follow, an entity after those that it refers to. Updates
 come next, changed columns only. Then roots get a new version and stamp. The change feed, the change history, audit
-entries, deferred writes (outbox rows) and version stamps end the order.
+entries, deferred writes (outbox rows) and cache versions end the order.
 
 The whole pipeline runs inside one database transaction, whose BEGIN SQLite may defer until `begin_to_write`
 (domain.dataset.tables.write_transaction). A failure leaves the database and the dataset unchanged.
@@ -21,6 +21,7 @@ from domain.dataset.checks.authority import check_authorities
 from domain.dataset.checks.database_errors import duplicate_error, operational_error
 from domain.dataset.checks.edit_rules import follow_edits
 from domain.dataset.commit.audit import write_audit
+from domain.dataset.commit.completion import run_late_defaults
 from domain.dataset.commit.conflicts import (
     check_stored_versions,
     check_versions,
@@ -42,11 +43,9 @@ from domain.dataset.tables.models import ChangeFeedEntry
 from domain.dataset.tables.row_storage import Referrer, quote, references_in_use, row_storage_of
 from domain.dataset.tables.write_transaction import begin_writing, write_transaction
 from domain.dataset.unit.change_tracker import ChangeTracker
-from domain.model.attributes import FromSequence, LateDefault
-from domain.model.behaviours import late_defaults_of
 from domain.model.registry import repositories
 from domain.model.repository import Repository
-from foundation import errors, stamps
+from foundation import cache_versions, errors
 from foundation.messages import TranslatableMessage as Message
 from identity.context import Operation
 
@@ -129,8 +128,8 @@ def _run_rounds(dataset: ChangeTracker) -> None:
 
 
 def begin_to_write(dataset: ChangeTracker, result: CommitResult) -> None:
-    """On SQLite, others may have written until now. From now on what is checked stays as it is, and the time is taken
-    again: who asks for all changes since the newest that they have seen misses none.
+    """On SQLite, take the writer's lock: other requests may have written until now, and cannot from now on. The time of
+    the commit is read again, so that a client that reads changes since its newest timestamp misses none.
     """
     if begin_writing():
         dataset.freeze_now()
@@ -161,7 +160,7 @@ def write_deletes(dataset: ChangeTracker, result: CommitResult) -> None:
             if key in deleted:
                 continue
             known = dataset.records.get((referrer.repository.identity_name, key))
-            # References that this commit removes do not count.
+            # References that this commit changes or deletes do not count.
             if known is None or known.values.get(referrer.attribute.name) in deleted:
                 raise errors.Refused(
                     errors.REFERENCE_IN_USE,
@@ -189,8 +188,8 @@ def write_inserts(dataset: ChangeTracker, result: CommitResult) -> None:
 
 
 def _first_unwritten(inserted: Sequence[Record]) -> Record | None:
-    """The record whose insert failed, on SQLite, where the earlier rows of the statement are there. PostgreSQL says
-    which value it was, and answers no query any more.
+    """The record whose insert failed, on SQLite, where the statement's earlier rows remain. PostgreSQL names the value
+    in its error, and runs no further query in the failed transaction.
     """
     if connection.vendor != "sqlite":
         return None
@@ -254,12 +253,12 @@ def write_change_feed(dataset: ChangeTracker, result: CommitResult) -> None:
         )
 
 
-def bump_stamps(dataset: ChangeTracker, result: CommitResult) -> None:
-    """Bump the stamps of caches that depend on the written entities: rules, custom properties (Repository.stamp)."""
+def bump_cache_versions(dataset: ChangeTracker, result: CommitResult) -> None:
+    """Bump the cache versions (Repository.cache_version) of the written entities."""
     written = {record.repository for record in (*result.inserted, *result.updated, *result.deleted)}
-    names = {_stamp(repository) for repository in written}
+    names = {_cache_version(repository) for repository in written}
     for name in sorted(names - {""}):
-        stamps.bump(name)
+        cache_versions.bump(name)
 
 
 def check_row_policies(dataset: ChangeTracker, result: CommitResult) -> None:
@@ -308,7 +307,7 @@ STAGES: tuple[Stage, ...] = (
     write_change_feed,
     write_history,
     write_audit,
-    bump_stamps,
+    bump_cache_versions,
     check_row_policies,
     check_authorities,
     run_deferred,
@@ -318,35 +317,6 @@ STAGES: tuple[Stage, ...] = (
 
 
 # --- parts --------------------------------------------------------------------------------------------------------
-
-
-def run_late_defaults(
-    dataset: ChangeTracker, records: Callable[[], Sequence[Record]], run: Callable[[LateDefault, Record], None]
-) -> None:
-    """Fill missing values and those that depend on others; last of all numbers, whose sequences stay locked.
-
-    records   the changed records concerned, asked for again when late defaults may have created further ones
-    run       runs one late default
-    """
-    for are_numbers in (False, True):
-        _run_late_defaults(records, run, are_numbers=are_numbers)
-        dataset.calculate(records())
-
-
-def _run_late_defaults(
-    records: Callable[[], Sequence[Record]], run: Callable[[LateDefault, Record], None], *, are_numbers: bool
-) -> None:
-    """Parents before children."""
-    done: set[tuple[str, str]] = set()
-    while True:
-        waiting = [record for record in records() if record.key not in done and not record.is_deleted]
-        if not waiting:
-            return
-        for record in sorted(waiting, key=depth):
-            done.add(record.key)
-            for late_default in late_defaults_of(record.repository):
-                if isinstance(late_default, FromSequence) is are_numbers and (record.is_new or not are_numbers):
-                    run(late_default, record)
 
 
 def raise_commit_events(
@@ -390,7 +360,7 @@ def _mutations(dataset: ChangeTracker) -> dict[tuple[str, str], int]:
 
 
 def _committed_events(dataset: ChangeTracker, result: CommitResult) -> list[CommittedEvent]:
-    """The COMMITTED events that a subscriber watches, with what the commit did; deleted entities as they were."""
+    """The COMMITTED events that a subscriber watches, with the entities' states; deleted entities as they were."""
     raised: list[CommittedEvent] = []
     written = {record.key for record in (*result.inserted, *result.updated, *result.deleted)}
     touched = _client_touched(dataset)
@@ -409,11 +379,11 @@ def _committed_events(dataset: ChangeTracker, result: CommitResult) -> list[Comm
     return raised
 
 
-def _stamp(repository: Repository[Any]) -> str:
+def _cache_version(repository: Repository[Any]) -> str:
     current = repository
-    while not current.stamp and current.owner is not None:
+    while not current.cache_version and current.owner is not None:
         current = repositories[current.owner.target]
-    return current.stamp
+    return current.cache_version
 
 
 def _changes(record: Record) -> dict[str, Any]:
@@ -425,7 +395,7 @@ def _custom(record: Record) -> dict[str, Any] | None:
 
 
 def _public_error(exc: BaseException, result: CommitResult) -> BaseException:
-    """The public error; the exception itself if it is one."""
+    """The public error for the exception; the exception itself if it is public."""
     match exc:
         case IntegrityError():
             return duplicate_error(exc, result)

@@ -1,4 +1,4 @@
-"""Deletes changes past their retention (spec 12, 12.2): HISTORY_DAYS, or what a repository's setting says."""
+"""Deletes changes past their retention (spec 12, 12.2): HISTORY_DAYS, or the days of a repository's setting."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from audit.actors import PLATFORM
 from audit.hashing import moment
 from audit.record import record
 from domain.dataset.commit.history_chain import HistoryPruned
-from domain.dataset.commit.tracking import STAMP, root_of, tracking
+from domain.dataset.commit.tracking import CACHE_VERSION, root_of, tracking
 from domain.dataset.tables.history import DEFAULTS, ObjectChange, ObjectChangeset, RepositoryTracking
 from domain.model.registry import repositories
-from foundation import stamps
+from foundation import cache_versions
 from foundation.fields import utc_now
 
 #: Rows that one statement deletes: on SQLite each blocks the other writers for some milliseconds.
@@ -58,9 +58,9 @@ def history_prune() -> int:
 
 
 def _note(limit: datetime.datetime, names: list[str]) -> None:
-    """Move the start of what is known to the limit, in the settings that hold for these repositories."""
+    """Set `tracked_since` to the limit, in the settings that apply to these repositories."""
     own = set(RepositoryTracking.objects.filter(repository_name__in=names).values_list("repository_name", flat=True))
     concerned = [*own, DEFAULTS] if any(root_of(repositories[name]).name not in own for name in names) else [*own]
     old = RepositoryTracking.objects.filter(repository_name__in=concerned, tracked_since__lt=limit)
     if old.update(tracked_since=limit):
-        stamps.bump(STAMP)
+        cache_versions.bump(CACHE_VERSION)

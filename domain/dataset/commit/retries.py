@@ -25,7 +25,7 @@ from foundation import dry_runs, errors
 
 T = TypeVar("T")
 
-#: Maximum attempts. Each after the first locks one more entity that others are writing.
+#: Maximum attempts. Each after the first locks one more entity that other requests are writing.
 ATTEMPTS = 10
 #: Maximum attempts after violations of a unique index or a reference.
 VIOLATIONS = 4

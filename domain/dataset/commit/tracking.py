@@ -1,4 +1,4 @@
-"""How much the history keeps of each repository (spec 12, 12.2), and from when on.
+"""The tracking level of each repository's history (spec 12, 12.2), and since when it applies.
 
 An entity has the level of its aggregate's root. Without a setting, configuration and documents have level 3 and others
 level 1. Repositories that the dataset does not write, such as views and the history itself, have none.
@@ -26,15 +26,15 @@ from domain.dataset.tables.history import (
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation.fields import utc_now
-from foundation.stamped_cache import StampedCache
+from foundation.versioned_cache import VersionedCache
 from identity.context import AsOf
 
-STAMP = "tracking"
+CACHE_VERSION = "tracking"
 
 
 @dataclass(frozen=True, slots=True)
 class Tracking:
-    """What is kept of a repository's entities.
+    """The tracking of a repository's entities.
 
     level           0 nothing, 1 last change, 2 change sets, 3 attributes, 4 also blobs
     since           from when on all changes of attributes are known; None below level 3
@@ -68,7 +68,7 @@ def _load() -> Mapping[str, Tracking]:
     everywhere = rows.get(DEFAULTS)
     began = everywhere.tracked_since if everywhere is not None else None
     if began is None:
-        # The row was deleted: what is known began with the oldest change set that is left.
+        # The settings row was deleted: the history begins with the oldest change set that is left.
         began = ObjectChangeset.objects.aggregate(oldest=Min("change_time_utc"))["oldest"] or utc_now()
     days = settings.HISTORY_DAYS
     if everywhere is not None and everywhere.retention_days is not None:
@@ -88,16 +88,18 @@ def _load() -> Mapping[str, Tracking]:
     return result
 
 
-_known: StampedCache[Mapping[str, Tracking]] = StampedCache(_load, STAMP, state=lambda: repositories.generation)
+_known: VersionedCache[Mapping[str, Tracking]] = VersionedCache(
+    _load, CACHE_VERSION, state=lambda: repositories.generation
+)
 
 
 def tracking() -> Mapping[str, Tracking]:
-    """Name of each repository → what is kept of its entities."""
+    """Name of each repository → its tracking."""
     return _known.get()
 
 
 def tracking_of(repository: Repository[Any]) -> Tracking:
-    """What is kept of the repository's entities."""
+    """The tracking of the repository's entities."""
     return tracking()[repository.name]
 
 

@@ -48,7 +48,7 @@ def validate(dataset: ChangeTracker) -> None:
 
 
 def with_record(check: Callable[[Record], object], record: Record) -> None:
-    """Call it; an error that it raises is about the record, unless it says otherwise."""
+    """Call the check; an error without a record gets this one."""
     try:
         check(record)
     except errors.PlatformError as error:
@@ -84,10 +84,10 @@ def check_targets(dataset: ChangeTracker, records: Iterable[Record]) -> None:
 
 
 def missing_values(record: Record) -> list[str]:
-    """API names of required attributes without a value, except those that would follow from another of them.
+    """API names of required attributes without a value, except those that would be derived from another of them.
 
-    A blank text is no value, except where the declaration allows one. An entity that was stored with a blank text is
-    held up only by a change of that text.
+    A blank text is no value, unless the declaration allows it. An entity that was stored with a blank text is
+    refused only if the text changes.
     """
     values, repository = record.values, record.repository
     texts, changed = _needed_texts(repository), None if record.state == "Added" else record.original_values
@@ -106,7 +106,7 @@ def missing_values(record: Record) -> list[str]:
 
 @derived
 def _needed_texts(repository: Repository[Any]) -> frozenset[str]:
-    """API names of the required texts that may not be blank: neither the field nor the default says otherwise."""
+    """API names of the required texts that may not be blank: neither the field nor the default allows it."""
     attributes = [repository.attributes[name] for name in required_of(repository)]
     return frozenset(
         attribute.name

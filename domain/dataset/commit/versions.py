@@ -1,10 +1,10 @@
-"""Versions of an aggregate, read from the change history: who saved what, its contents then, and restoring it.
+"""Versions of an aggregate, read from the change history: list them, show their contents, restore one.
 
-A version is what a commit left of a root and its parts; its number is the root's ObjectVersion. Its contents are those
-of now, with the later changes undone (`documents_at`).
+A version is the state of a root and its parts after a commit; its number is the root's ObjectVersion. Its contents are
+computed from the current ones by undoing the later changes (`documents_at`).
 
 A document maps API names to frozen values, `@custom` to custom properties, and collections to lists of such documents
-with `Id`. The history has no secrets, so a document has none; restoring leaves these as they are.
+with `Id`. The history has no secrets, so a document has none; restoring does not change secrets.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from identity.context import CallContext
 Document = dict[str, Any]
 #: (repository, attribute or collection)
 Members = Collection[tuple[str, str]]
-#: Changes that are undone at most to show a version.
+#: Maximum changes undone to show a version.
 MOST_CHANGES = 5_000
 #: Repository and guid → the frozen values of an entity.
 _State = dict[tuple[str, str], Document]
@@ -58,7 +58,7 @@ class Version:
 def versions_of(repository: Repository[Any], id: str, limit: int) -> list[Version]:
     """The newest versions of a root, newest first."""
     found = ObjectChange.objects.filter(repository_name=repository.name, entity_item_id=id)
-    # The stubs do not know attributes behind a reference.
+    # The type stubs lack attributes behind a reference.
     rows: list[Any] = list(
         found.select_related("changeset").defer("old_values").order_by("-change_time_utc", "-item_version")[:limit]
     )
@@ -192,6 +192,13 @@ def _restored_attributes(repository: Repository[Any]) -> Iterator[Attribute]:
     return (each for each in shown_attributes(repository) if not (each.read_only or each.calculated))
 
 
+def computed_members(repository: Repository[Any]) -> frozenset[tuple[str, str]]:
+    """The attributes of the aggregate that versions show and restoring does not set, such as the state."""
+    settable = {each.name for each in _restored_attributes(repository)}
+    own = {(repository.name, each.name) for each in shown_attributes(repository) if each.name not in settable}
+    return frozenset(own).union(*(computed_members(part) for _, part in parts_of_versions(repository)))
+
+
 def parts_of_versions(repository: Repository[Any]) -> Iterator[tuple[str, Repository[Any]]]:
     """(collection, repository) of the parts that belong to a version."""
     for name, child in repository.collections.items():
@@ -202,7 +209,7 @@ def parts_of_versions(repository: Repository[Any]) -> Iterator[tuple[str, Reposi
 
 
 def _place(repository: Repository[Any], item: Document) -> tuple[Any, ...]:
-    """Parts in the order of their numbers; parts without numbers in that of their keys."""
+    """Sort key of a part: its number; for parts without numbers its key."""
     numbers = [item.get(each.name) or 0 for each in shown_attributes(repository) if each.kind is Kind.INT]
     return (*numbers, item["Id"])
 
@@ -211,7 +218,7 @@ def _place(repository: Repository[Any], item: Document) -> tuple[Any, ...]:
 
 
 def hidden_members(context: CallContext, repository: Repository[Any]) -> frozenset[tuple[str, str]]:
-    """The members of the aggregate that the caller may not read, or only in part.
+    """The members of the aggregate that the caller may not read, or not completely.
 
     Row policies cannot be applied to rows of the past, so a collection with policies is hidden, and a reference to a
     repository with policies; so is a custom property (`@code`) whose values are entities of one.

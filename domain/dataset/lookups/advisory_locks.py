@@ -55,7 +55,7 @@ class AdvisoryLocks:
             _lock(identity, fresh)
 
     def lock_again(self) -> None:
-        """In a new transaction, take the locks of the last one again; all requests lock in the same order."""
+        """In a new transaction, take the locks of the previous one again; all requests lock in the same order."""
         for identity, values in sorted(self._held.items()):
             _lock(identity, values)
 

@@ -1,8 +1,8 @@
-"""Which values a custom property may take: a list, or entities that a filter allows (spec 08, 8.2; spec 10, 10.2).
+"""The values that a custom property may take: a list, or entities of a filter (spec 08, 8.2; spec 10, 10.2).
 
 Allowed values may depend on the value of a parent property of the same entity: those of a list by ParentAllowedValueId,
 entities by `@parent` (its value) and `@parentId` (the id of its value) in the filter. A caller may write both in any
-order, so what depends on the parent is decided at commit (`check_dependent`).
+order, so the commit checks values that depend on the parent (`check_dependent`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from foundation.messages import TranslatableMessage as Message
 #: Maximum entities that are read for a page of allowed values.
 MAX_FOUND = 1000
 _REFERENCE = re.compile(r"(\w+)\(([0-9A-Fa-f-]{36})\)")
-#: Texts, which stay, and what stands for the parent's value.
+#: Text literals, which stay unchanged, and the placeholders of the parent's value.
 _PARENT = re.compile(r"'(?:[^']|'')*'|@parent(?:Id)?\b")
 #: Stored form of a parent property without a value.
 _NO_VALUE: dict[str, Any] = {}
@@ -42,10 +42,10 @@ def find_allowed(
     *,
     visible: Callable[[Record], bool] = access.record_visible,
 ) -> AllowedValue | None:
-    """The entity with this ValueId, else with this code or path; None if there is none that the filter allows.
+    """The entity with this ValueId, else with this code or path; None if the filter allows none.
 
-    None, too, for one that whoever gives the value may not see: by default the caller. A filter that names the parent
-    is left to `check_dependent`.
+    None, too, for an entity that is not visible to the author of the value, by default the caller. `check_dependent`
+    checks a filter that names the parent.
     """
     repository = repositories[known.allowed_from]
     record: Record | None = None
@@ -71,7 +71,7 @@ def _satisfies(record: Record, condition: str) -> bool:
 
 
 def filter_of(known: Definition) -> str:
-    """The condition that an entity is an allowed value, as a $filter: of the OData filter and the Filter XML; ""."""
+    """The OData filter and the Filter XML of the allowed values, combined as a $filter; "" for none."""
     return _filter(known.allowed_from, known.filter, known.filter_xml) if known.filter or known.filter_xml else ""
 
 
@@ -87,7 +87,7 @@ def names_parent(condition: str) -> bool:
 
 
 def with_parent(condition: str, stored: dict[str, Any]) -> str:
-    """The filter with the parent's stored value in it; null stands for none."""
+    """The filter with the parent's stored value in place of @parent and @parentId; null for no value."""
 
     def literal(match: re.Match[str]) -> str:
         if not match[0].startswith("@"):
@@ -148,7 +148,7 @@ def allowed_entities(
 def check_dependent(record: Record) -> None:
     """Check at commit that changed values fit their parent and the entity's company. Raises Refused(VALIDATION_FAILED).
 
-    A new value of the parent may leave a value behind that is no longer allowed: both have to change together.
+    A new value of the parent may make the property's old value invalid: both must change together.
     """
     if not record.custom or not (record.custom_changed or record.is_new):
         return
@@ -163,7 +163,7 @@ def check_dependent(record: Record) -> None:
 def _is_allowed(record: Record, known: Definition, stored: dict[str, Any]) -> bool:
     if not known.allowed_from:
         value = known.allowed.get(str(stored.get("Value")))
-        # One that has left the list stays where it is.
+        # A stored value stays valid after its removal from the list.
         return value is None or _fits(record, known, value)
     condition = filter_of(known)
     if not known.parent or not names_parent(condition):
@@ -188,9 +188,9 @@ def _not_under_parent(record: Record, known: Definition, stored: dict[str, Any])
 
 
 def as_allowed(record: Record) -> AllowedValue:
-    """Its code with its name as description; an entity without a code has its display text as value."""
+    """An entity as allowed value: its code, with its name as description; without a code, its display text."""
     code, label = record.repository.code, record.repository.label
-    described = record.describe()
+    described = record.dataset.display_text(record)
     value = member_value(record, code) if code is not None else None
     name = member_value(record, label) if label is not None else None
     texts = name if isinstance(name, dict) else {record.dataset.context.language.upper(): str(name or described)}

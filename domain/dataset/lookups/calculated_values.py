@@ -1,7 +1,7 @@
 """Values of calculated attributes of records, with their pending changes (spec 10.1).
 
-References and collections are those of the dataset. What is hidden from the caller reads as null, its collections as
-empty. SELECT reads a repository's stored rows.
+References and collections are read from the dataset. Entities hidden from the caller read as null, their collections
+as empty. SELECT reads a repository's stored rows.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def calculated_value(record: Record, name: str) -> Any:
 
 
 def value_or_error(name: str, found: CalculatedValue) -> Any:
-    """The value. Raises Refused if the evaluation failed."""
+    """The value of the calculated attribute `name`. Raises Refused if the evaluation failed."""
     if found.failure is not None:
         raise calculation_error(name, found.failure)
     return found.value
@@ -103,7 +103,7 @@ def _evaluated(
 
 
 def _load(node: Any, scopes: dict[Source, list[Record]]) -> None:
-    """Load what an expression reads into the dataset, for all records at once: references and owned collections."""
+    """Load the references and owned collections that an expression reads into the dataset, for all records at once."""
     if isinstance(node, Source):
         _records_at(node, scopes)
     elif isinstance(node, Rows) and node.owner is not None and node.back is not None:
@@ -146,7 +146,7 @@ def _records_at(source: Source, scopes: dict[Source, list[Record]]) -> list[Reco
 
 
 def _collection(repository: Repository[Any], rows: Rows) -> Child | None:
-    """The owned collection that a list is."""
+    """The owned collection behind a list of rows; None for others."""
     assert rows.back is not None
     back, target = rows.back.attribute.name, rows.variable.repository.name
     return next(
@@ -179,7 +179,7 @@ _KINDS = {
 
 
 def paths_read(repository: Repository[Any], name: str) -> list[tuple[Attribute | str, ...]]:
-    """What a calculated attribute reads besides its entity: paths of references, and the repositories of lists."""
+    """The paths of references and the repositories of lists that a calculated attribute reads besides its entity."""
     source, value = bound_attribute(repository, name, None)
     found: dict[tuple[Attribute | str, ...], None] = {}
     _collect(value, source, found)
@@ -196,7 +196,7 @@ def _collect(node: Any, root: Source, found: dict[tuple[Attribute | str, ...], N
             at = at.parent
         if at != root:
             found[(at.repository.name,)] = None
-            # The rows behind those of a list count by their repositories.
+            # Rows that a list's rows refer to: their repository, without a path.
             found.update(dict.fromkeys((hop.target,) for hop in hops if isinstance(hop, Attribute)))
         elif hops:
             found[tuple(hops)] = None
@@ -207,7 +207,7 @@ def _collect(node: Any, root: Source, found: dict[tuple[Attribute | str, ...], N
         _collect(node.source, root, found)
         known = by_code(node.source.repository, node.code)
         if known is not None and known.allowed_from:
-            # The entity that is the value counts by its repository.
+            # The entity that is the custom property's value: its repository, without a path.
             found[(known.allowed_from,)] = None
     elif isinstance(node, Scripted):
         # A script may read any repository.
@@ -244,7 +244,7 @@ class RecordEnvironment:
                 if attribute.name == "Id" or attribute.key_alias:
                     return record.id
                 if attribute.name == DISPLAY_TEXT:
-                    return record.describe()
+                    return record.dataset.display_text(record)
                 value = record.values.get(attribute.name)
                 if attribute.is_reference and access.leads_to_hidden(record, attribute.name):
                     return None
@@ -269,7 +269,7 @@ class RecordEnvironment:
         raise LookupError(f"{type(node).__name__} has no value in a record")
 
     def items(self, rows: Rows) -> Iterable[RecordEnvironment]:
-        """The records of a list, narrowed, in order and cut."""
+        """The records of a list: filtered, ordered, limited."""
         records = self._of_repository(rows) if rows.owner is None else self._owned(rows)
         scripts = ScriptRows(self.scripts.dataset, self.scripts.depth)
         found = [RecordEnvironment((*self.frames, (rows.variable, record)), scripts) for record in records]

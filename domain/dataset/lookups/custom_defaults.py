@@ -14,7 +14,7 @@ from foundation.enums import DOCUMENT_STATE
 
 
 def fill_custom_defaults(record: Record) -> None:
-    """Give a new entity the default values of its custom properties; one that is no longer allowed is left out."""
+    """Set the default values of a new entity's custom properties, except defaults that are no longer allowed."""
     for known in definitions(record.repository.name).values():
         if not known.default:
             continue
@@ -31,8 +31,8 @@ def fill_custom_defaults(record: Record) -> None:
 def missing_custom(record: Record) -> Iterator[Definition]:
     """Required custom properties without a value.
 
-    An entity from before the property was required is held up by its callers' edits and changes of its state only, not
-    by what the platform calculates.
+    For an entity from before the property was required, this checks only edits of callers and changes of its state, not
+    values that the platform calculates.
     """
     known = definitions(record.repository.name)
     if not known or not (
@@ -52,6 +52,6 @@ def _is_missing(record: Record, definition: Definition) -> bool:
 
 
 def _reached(record: Record, state: str) -> bool:
-    """Whether a document's state is the given one or a later one; every entity has reached no state."""
+    """Whether a document's state is the given one or a later one; true for every entity if no state is given."""
     members = DOCUMENT_STATE.members
     return not state or members.get(str(record.values.get("State")), 0) >= members[state]

@@ -99,7 +99,7 @@ class LookupKey:
         return ", ".join(f"{name} {value}" for name, value in self.values.items())
 
     def freeze(self) -> dict[str, Any]:
-        """As JSON."""
+        """The lookup as JSON, for `thaw`."""
         exact = {name: str(value) for name, value in self.values.items() if isinstance(value, Decimal)}
         others = {name: value for name, value in self.values.items() if name not in exact}
         return {
@@ -119,7 +119,7 @@ class LookupKey:
 
 
 def _texts(value: Any) -> list[str]:
-    """A text, or those of a value in several languages."""
+    """The text, or the texts of a multilanguage value."""
     return [str(text) for text in value.values()] if isinstance(value, dict) else [str(value)]
 
 

@@ -2,7 +2,7 @@
 
     Attribute  Ref.ReferencePath.Attribute     members of the entity and of referenced entities
     QuantityValue  SalesPersonId               the number of a measured attribute, the guid of a reference
-    ObjectState                       what is about to happen to the entity, or what the commit did with it
+    ObjectState                       the pending change of the entity, or after a commit the committed one
     @code  Ref.ReferencePath.@code             a custom property, by code
     #Name  Ref.ReferencePath.#Name    a calculated attribute; without # where nothing else has the name
     $NewValue                         an attribute of the event
@@ -40,7 +40,7 @@ from foundation.kinds import Kind
 EventValues = Mapping[str, Any]
 
 
-#: Display formats may show references, whose display texts may show references; a circle of them ends here.
+#: Maximum depth of display formats that show references to entities with such formats; ends cycles.
 MAX_DISPLAY_DEPTH = 5
 _GONE = _("There is no {0}")
 #: Name of a hop to the rows of a list, of which only the repository is known.
@@ -66,12 +66,12 @@ class EventName:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a path begins that does not begin at the entity.
+    """The start of a path that does not start at the entity.
 
     name    as written: $role, General_Products_Products(0189…)
     target  repository
     find    (record) → guid in the target; None for none
-    must_exist  the guid is the author's, so an entity that is gone is an error and not null
+    must_exist  the author wrote the guid, so a missing entity is an error and not null
     """
 
     name: str
@@ -80,7 +80,7 @@ class Origin:
     must_exist: bool = False
 
 
-#: References, one after another; the first may be one that the event tells, or an origin.
+#: A sequence of references; the first may be an event attribute or an origin.
 ReferencePath = tuple[Attribute | EventName | Origin, ...]
 
 
@@ -95,7 +95,7 @@ class Name:
     repository  of `attribute`
     read        (record, event values) → canonical value; None if a reference on the path is null
     custom      code of a custom property; "" for others
-    origin      what a name without a path stands for
+    origin      the origin itself, for a name without a path behind it
     calculated  API name of a calculated attribute; "" for others
     named       of a custom property whose values are entities: the entity, behind `hops`
     """
@@ -126,10 +126,10 @@ class Name:
 def paths_of(
     name: Name, *, as_text: bool = False, format: str = "", before: ReferencePath = (), depth: int = 0
 ) -> Iterator[ReferencePath]:
-    """The references that the value of a name is read behind, those of display texts included.
+    """The reference paths on which the value of a name depends, those of display texts included.
 
-    as_text: a reference is shown as the display text of what it leads to.
-    format: of the placeholder; some show the unit or currency, which is read, too.
+    as_text: a reference is shown as the display text of its target.
+    format: of the placeholder; some formats also read the unit or currency.
     """
     path, described = (*before, *name.way), ""
     if name.attribute is not None and name.attribute.name == DISPLAY_TEXT:
@@ -157,7 +157,7 @@ def paths_of(
 def follow(
     record: Record, hops: Iterable[Attribute | EventName | Origin], events: EventValues | None = None
 ) -> Record | None:
-    """The target of a path of references; None if one is null. Raises Refused for an origin that is gone."""
+    """The target of a path of references; None if one is null. Raises Refused for an origin that no longer exists."""
     current: Record | None = record
     for hop in hops:
         if current is None:
@@ -177,7 +177,7 @@ def member_value(record: Record, attribute: Attribute) -> Any:
     if attribute.key_alias:
         return record.id
     if attribute.name == DISPLAY_TEXT:
-        return record.describe()
+        return record.dataset.display_text(record)
     return record.values.get(attribute.name)
 
 

@@ -37,10 +37,10 @@ class CommitResult:
     updated: list[Record] = field(default_factory=list)
     deleted: list[Record] = field(default_factory=list)
     touched: list[Record] = field(default_factory=list)
-    #: whose row the database refused, where that is known
+    #: the record whose row the database refused, if known
     refused: Record | None = None
     committed_events: list[CommittedEvent] = field(default_factory=list)
-    #: for these events: the rules and scripts of the commits that led to them, oldest first
+    #: the rules and scripts of the commits that led to `committed_events`, oldest first
     lineage: tuple[str, ...] = ()
     hidden: set[tuple[str, str]] = field(default_factory=set)
     former_custom: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)

@@ -39,7 +39,7 @@ class Subscriber(Protocol):
         ...
 
     def listeners(self, repository: str, event: str) -> Collection[str]:
-        """The names of those that `handle` would ask on an event without a parameter."""
+        """The names of the listeners, such as rules, that `handle` would run on an event without a parameter."""
         ...
 
 
@@ -59,7 +59,7 @@ def watched(repository: str, event: str) -> Collection[str]:
 
 
 def listeners(repository: str, event: str) -> list[str]:
-    """The names of those that would be asked on an event without a parameter, such as the codes of rules."""
+    """The listeners of all subscribers on an event without a parameter, such as the codes of rules."""
     return [name for subscriber in _subscribers for name in subscriber.listeners(repository, event)]
 
 

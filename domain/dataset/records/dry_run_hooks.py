@@ -1,4 +1,4 @@
-"""What the report of a dry run takes from the hooks that its commits have left (foundation.dry_runs)."""
+"""Interface of on_commit hooks that contribute entries to the report of a dry run (foundation.dry_runs)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ReportEntry = tuple[Section, Mapping[str, Any]]
 
 @runtime_checkable
 class ReportedHook(Protocol):
-    """A hook of `transaction.on_commit` that tells a dry run what it would do."""
+    """A hook of `transaction.on_commit` that describes its effects to a dry run, which does not run it."""
 
     def __call__(self) -> None: ...
 

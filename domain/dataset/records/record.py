@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from domain.dataset.records.deferred_work import DeferredWork
 from domain.dataset.tables.row_storage import Row
 from domain.model.attributes import Attribute
+from domain.model.naming import in_words
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from identity.context import CallContext
@@ -97,6 +98,8 @@ class UnitOfWork(Protocol):
     def changed(self) -> list[Record]: ...
     @property
     def is_pending(self) -> bool: ...
+    @property
+    def is_committing(self) -> bool: ...
     def load_children(self, parents: Sequence[Record], collection: str) -> None: ...
     def new_records(self, ids: Collection[str]) -> list[Record]: ...
     def load_pending(self, repository: str | Repository[Any]) -> None: ...
@@ -111,8 +114,8 @@ class Record:
     """An entity in its dataset; the same object for the same entity.
 
     Built-in behaviours (late defaults, calculations, validations) use Python names: `order.customer` is a Record or
-    None, `order.customer_id` its guid, `order.document_no = "…"` sets as the server. Code that acts for a caller uses
-    Dataset methods and API names instead.
+    None, `order.customer_id` its guid, `order.document_no = "…"` assigns as the server. Code that acts for a caller
+    uses Dataset methods and API names instead.
 
     values          API name → canonical value
     original_values changed attributes' values as loaded: API name → canonical; empty for Added
@@ -260,8 +263,8 @@ class Record:
         return (self.root,) if former is None else (self.root, former.root)
 
     def describe(self) -> str:
-        """The display text, for messages."""
-        return self.dataset.display_text(self)
+        """The display text, for messages; the kind of entity if the text is empty."""
+        return self.dataset.display_text(self) or in_words(self.repository.model.__name__)
 
 
 #: repository → the class of its records
@@ -271,7 +274,7 @@ _classes: dict[Repository[Any], type[Record]] = {}
 def _record_class(repository: Repository[Any]) -> type[Record]:
     """A record class with properties for members of the repository: `customer`, `customer_id` for the guid.
 
-    Properties are built once for a repository; a look-up at each access took a tenth of an order's time.
+    Properties are built once per repository: a look-up at each access took a tenth of the time of creating an order.
     """
     result = _classes.get(repository)
     if result is None:
@@ -284,7 +287,7 @@ def _record_class(repository: Repository[Any]) -> type[Record]:
                 members[python_name] = property(_reader(attribute), _writer(attribute))
         for name in members.keys() & set(dir(Record)) - {"__slots__"}:
             # Attributes of Record take precedence: `parent` is the aggregate's root and never a document's parent,
-            # which only `parent_id` gives. Assignment uses the same name all the same.
+            # which only `parent_id` gives. Assignment still uses the name `parent`.
             own = getattr(Record, name)
             if name not in Record.__slots__ and isinstance(own, property):
                 members[name] = property(own.fget, members[name].fset)

@@ -11,7 +11,7 @@ from foundation.fields import utc_now
 
 #: Rows deleted by one statement: on SQLite each blocks the other writers for some milliseconds.
 _ENTRIES_AT_ONCE = 5_000
-#: An entry has the time of its change, which may be before the commit that made it visible.
+#: An entry's time is that of its change, up to this long before the commit that makes it visible.
 _LONGEST_COMMIT = timedelta(days=1)
 
 

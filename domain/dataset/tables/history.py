@@ -32,7 +32,7 @@ DEFAULTS = "*"
 
 
 class ObjectChangeset(AggregateRoot):
-    """What one commit changed: who did it, when, through what and why.
+    """The change set of one commit: its user, time, application, request and reason.
 
     change_time_utc  the time of the commit, which its entities have as AggregateLastUpdateTimeUtc; so has the change
                      set itself, by whose index retention finds the oldest ones
@@ -63,7 +63,7 @@ class ObjectChangeset(AggregateRoot):
 
 
 class ObjectChange(Entity):
-    """What a commit did with one entity. A root of which only parts changed has an update without attributes.
+    """The change of one entity by a commit. A root of which only parts changed has an update without attributes.
 
     repository_name  of the entity's own type
     root_item_id     the root of its aggregate; its own guid for a root
@@ -99,7 +99,7 @@ class ObjectChange(Entity):
 
 
 class LastChange(models.Model):
-    """Who changed an aggregate last, for repositories of level 1; the root has time and version itself."""
+    """The last user who changed an aggregate, for repositories of level 1; the root itself has time and version."""
 
     root_id = GuidField(primary_key=True)
     repository = models.CharField(max_length=128)
@@ -112,11 +112,11 @@ class LastChange(models.Model):
 
 
 class RepositoryTracking(AggregateRoot):
-    """What the history keeps of a repository's entities and of their parts.
+    """The tracking settings of a repository's entities and their parts.
 
     repository_name  of a root repository, or `*` for all that have no row
     retention_days   null: as `*`, there HISTORY_DAYS of the settings
-    tracked_since    from when on all changes of attributes are known; null below level 3
+    tracked_since    time since which all changes of attributes are known; null below level 3
     tracking_level   null: by the kind of the repository (domain.dataset.commit.tracking)
     """
 

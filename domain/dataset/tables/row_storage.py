@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import orjson
@@ -19,6 +18,7 @@ from domain.model.attributes import Attribute
 from domain.model.registry import derived, repositories
 from domain.model.repository import Repository
 from domain.model.values import Convert, from_storage, to_storage
+from foundation.batches import batched
 from foundation.kinds import Kind
 
 #: Keys in one IN list; below the parameter limits of SQLite and PostgreSQL.
@@ -34,7 +34,7 @@ class Row:
     custom: dict[str, Any]
 
 
-#: Kinds whose columns SQLite's driver would convert by their declared types, slower than we do.
+#: Kinds whose columns SQLite's driver would convert by their declared types, slower than our readers.
 _CONVERTED_BY_DRIVER = frozenset({Kind.BOOL, Kind.DATE, Kind.DATETIME})
 
 
@@ -50,13 +50,6 @@ class _Column:
 def quote(name: str) -> str:
     """A quoted identifier. Both databases quote alike, and model names contain no quotation marks."""
     return f'"{name}"'
-
-
-def chunks(items: Iterable[Any], size: int = CHUNK) -> Iterator[list[Any]]:
-    """Consecutive lists of at most `size`."""
-    iterator = iter(items)
-    while part := list(islice(iterator, size)):
-        yield part
 
 
 #: A row in the driver's form → API name → canonical value
@@ -95,7 +88,7 @@ def _parameters_writer(columns: Sequence[_Column]) -> _Writer:
 
 
 def _told(repository: Repository[Any]) -> tuple[str, ...]:
-    """What only the read engine shows, because it depends on the rights of the reader."""
+    """API names of attributes that only the read engine computes, because they depend on the reader's rights."""
     return () if repository.tells_of is None else repository.tells_of.values
 
 
@@ -141,7 +134,7 @@ class RowStorage:
         """Rows by guid, without missing ones."""
         result: dict[str, Row] = {}
         key = f"{quote(self.base_table)}.{quote(self.base_key)}"
-        for part in chunks(ids):
+        for part in batched(ids, CHUNK):
             marks = ", ".join(["%s"] * len(part))
             result.update(self.load_where(f"{key} IN ({marks})", part))
         return result
@@ -162,7 +155,7 @@ class RowStorage:
     def concrete_names(self, ids: Sequence[str]) -> dict[str, str]:
         """Guid → concrete repository's name, for polymorphic repositories."""
         result: dict[str, str] = {}
-        for part in chunks(ids):
+        for part in batched(ids, CHUNK):
             marks = ", ".join(["%s"] * len(part))
             statement = (
                 f"SELECT {quote(self.base_key)}, {quote('concrete_repository')} FROM {quote(self.base_table)} "
@@ -188,7 +181,7 @@ class RowStorage:
         return [str(id) for (id,) in fetch(f"SELECT {key} FROM {joined}{condition}", parameters)]
 
     def _condition(self, values: Mapping[str, Any], limit: int | None) -> tuple[str, list[Any]]:
-        """What follows WHERE, and its parameters."""
+        """The SQL after WHERE, and its parameters."""
         shape = (*((name, value is None) for name, value in values.items()), limit is None)
         columns = {column.attribute.name: column for column in self.columns}
         condition = self._finds.get(shape)
@@ -208,7 +201,7 @@ class RowStorage:
         result: dict[str, Row] = {}
         column = f"{quote(back_reference.table)}.{quote(back_reference.column)}"
         key = f"{quote(self.base_table)}.{quote(self.base_key)}"
-        for part in chunks(parents):
+        for part in batched(parents, CHUNK):
             marks = ", ".join(["%s"] * len(part))
             result.update(self.load_where(f"{column} IN ({marks}) ORDER BY {key}", part))
         return result
@@ -286,7 +279,7 @@ class RowStorage:
         key = quote(self.base_key)
         # NO KEY UPDATE: references to the rows stay possible. The order is the same for all transactions.
         lock = f" ORDER BY {key} FOR NO KEY UPDATE" if connection.features.has_select_for_update else ""
-        for part in chunks(sorted(ids)):
+        for part in batched(sorted(ids), CHUNK):
             marks = ", ".join(["%s"] * len(part))
             statement = (
                 f"SELECT {key}, {quote('object_version')} FROM {quote(self.base_table)} WHERE {key} IN ({marks}){lock}"
@@ -303,7 +296,7 @@ class RowStorage:
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete rows, own table first."""
-        for part in chunks(ids):
+        for part in batched(ids, CHUNK):
             marks = ", ".join(["%s"] * len(part))
             for table, key in reversed(self.repository.tables):
                 change(f"DELETE FROM {quote(table)} WHERE {quote(key)} IN ({marks})", part)
@@ -318,7 +311,7 @@ def row_storage_of(repository: Repository[Any]) -> RowStorage:
 def existing(keys: Iterable[tuple[Repository[Any], str]]) -> set[tuple[str, str]]:
     """The stored ones among keys of several repositories, by one statement: (repository's name, guid)."""
     result: set[tuple[str, str]] = set()
-    for part in chunks(keys):
+    for part in batched(keys, CHUNK):
         groups: dict[Repository[Any], list[str]] = {}
         for repository, id in part:
             groups.setdefault(repository, []).append(id)
@@ -362,9 +355,9 @@ def referrers_to(repository: Repository[Any]) -> list[Referrer]:
 
 def references_in_use(repository: Repository[Any], ids: Sequence[str]) -> Iterator[tuple[Referrer, str]]:
     """Stored references to one of the entities: (referrer, guid of the referring entity)."""
-    for part in chunks(ids):
+    for part in batched(ids, CHUNK):
         marks = ", ".join(["%s"] * len(part))
-        for group in chunks(referrers_to(repository), 100):
+        for group in batched(referrers_to(repository), 100):
             selects: list[str] = []
             parameters: list[Any] = []
             for number, referrer in enumerate(group):
@@ -376,7 +369,7 @@ def references_in_use(repository: Repository[Any], ids: Sequence[str]) -> Iterat
                 parameters.extend(part)
             with connection.cursor() as cursor:
                 cursor.execute(" UNION ALL ".join(selects), parameters)
-                # Thousands of its entities may be deleted with them; callers stop at the first that counts.
+                # A commit may delete thousands of the referring entities, too; callers stop at the first one it keeps.
                 while rows := cursor.fetchmany(CHUNK):
                     for number, key in rows:
                         yield group[number], str(key)

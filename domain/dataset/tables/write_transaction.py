@@ -1,4 +1,4 @@
-"""Begins the database transaction of a write, and reads the stamps in it.
+"""Begins the database transaction of a write, and reads the cache versions in it.
 
 On SQLite a transaction may be deferred: it takes the lock of the only writer just before it writes, not before it
 reads and computes (foundation.sqlite).
@@ -16,17 +16,17 @@ from django.db import connections, transaction
 from domain.database import cursor, postgresql, sqlite
 from domain.database.bypass import prepare_bypass
 from domain.model.model_version import ModelChanged, is_outdated
-from foundation import dry_runs, stamps
+from foundation import cache_versions, dry_runs
 
 
 class Overtaken(Exception):
-    """Stamps have changed since a deferred transaction started: the work used former rules or permissions."""
+    """Cache versions have changed since a deferred transaction started: its rules or permissions were outdated."""
 
 
 class _Deferred(threading.local):
-    """The stamps with which this thread's deferred transaction started; None without one, and when it has begun."""
+    """The cache versions at the start of this thread's deferred transaction; None without one, or once it has begun."""
 
-    stamps: Mapping[str, int] | None = None
+    cache_versions: Mapping[str, int] | None = None
 
 
 class _Open(threading.local):
@@ -45,54 +45,52 @@ def write_transaction(*, savepoint: bool = True, deferred: bool = False) -> Iter
 
     savepoint   within an open transaction, a failure preserves its earlier writes
     deferred    on SQLite, it takes the lock of the only writer when it begins to write (`begin_writing`). Until then
-                others write, as on PostgreSQL; the caller repeats the work where that matters (commit.retries)
+                other transactions write, as on PostgreSQL; the caller retries after conflicts (commit.retries)
     Raises ModelChanged if the definition of a custom entity has changed since the work began.
     """
     connection: Any = connections["default"]
     is_outermost = not connection.in_atomic_block
     is_deferred = deferred and is_outermost and connection.vendor == "sqlite"
     with connection.deferring_begin() if is_deferred else nullcontext(), transaction.atomic(savepoint=savepoint):
-        if is_outermost or dry_runs.current() is None:  # a dry run has read them as it began
-            check_stamps()
+        if is_outermost or dry_runs.current() is None:  # a dry run has read the versions at its start
+            check_cache_versions()
         if is_outermost and is_outdated():
             raise ModelChanged
         if is_outermost:
             _open.is_on_sqlite = connection.vendor == "sqlite"
-            _deferred.stamps = stamps.values() if is_deferred else None
+            _deferred.cache_versions = cache_versions.values() if is_deferred else None
         try:
             yield is_deferred
         finally:
-            if is_outermost:  # before hooks of the commit, which write by themselves
-                _open.is_on_sqlite, _deferred.stamps = False, None
+            if is_outermost:  # before the on_commit hooks, which begin transactions of their own
+                _open.is_on_sqlite, _deferred.cache_versions = False, None
 
 
 def holds_write_lock() -> bool:
-    """Whether the work of this thread keeps all other writers waiting: in a `write_transaction` on SQLite that has
-    begun.
-    """
+    """Whether this thread blocks all other writers: in a `write_transaction` on SQLite that has begun."""
     connection: Any = connections["default"]
     return _open.is_on_sqlite and not connection.begin_is_deferred
 
 
 def begin_writing() -> bool:
-    """Begin a deferred transaction. Call before the last checks of a write, and before work that no version guards.
+    """Begin a deferred transaction. Call before the last checks of a write, and before work without a version check.
 
     Returns whether a deferred transaction has begun by this call, so that what was read before may have changed. Always
     False on PostgreSQL. Raises Overtaken, and OperationalError while another connection holds the lock for too long.
     """
-    if _deferred.stamps is None:
+    if _deferred.cache_versions is None:
         return False
     sqlite.take_write_lock()
-    check_stamps()
-    if stamps.values() is not _deferred.stamps:
+    check_cache_versions()
+    if cache_versions.values() is not _deferred.cache_versions:
         raise Overtaken
-    _deferred.stamps = None
+    _deferred.cache_versions = None
     return True
 
 
-def check_stamps() -> None:
-    """Read the stamps."""
-    stamps.check(_fetch)
+def check_cache_versions() -> None:
+    """Read the cache versions."""
+    cache_versions.check(_fetch)
 
 
 def _fetch(text: str) -> list[tuple[Any, ...]]:

@@ -7,11 +7,11 @@ from typing import Any
 from domain.dataset.lookups.name_binding import MAX_DISPLAY_DEPTH
 from domain.dataset.records.record import Record
 from domain.dataset.templates.record_template import InvalidTemplate, Template, compile_template
-from domain.model.custom_properties import STAMP
+from domain.model.custom_properties import CACHE_VERSION
 from domain.model.registry import derived, repositories
 from domain.model.repository import Repository
 from domain.model.template_syntax import Placeholder, parse
-from foundation.stamped_cache import StampedCache
+from foundation.versioned_cache import VersionedCache
 
 
 def display_text(record: Record) -> str:
@@ -42,7 +42,7 @@ def _template(repository: Repository[Any]) -> Template:
 
 @derived
 def _names_attributes(repository: Repository[Any]) -> bool:
-    """Whether the format has nothing that administrators add to a repository or remove from it."""
+    """Whether the format names only attributes, neither custom properties nor calculated attributes."""
     placeholders = (part for part in parse(repository.display_format) if isinstance(part, Placeholder))
     return not any(each.sigil or each.path[-1].startswith("#") or _is_added(repository, each) for each in placeholders)
 
@@ -60,4 +60,4 @@ def _compiled(repository: Repository[Any]) -> Template:
 
 _own_template = derived(_compiled)
 #: Repository → template, of formats with custom properties or calculated attributes.
-_added: StampedCache[dict[str, Template]] = StampedCache(dict, STAMP, state=lambda: repositories.generation)
+_added: VersionedCache[dict[str, Template]] = VersionedCache(dict, CACHE_VERSION, state=lambda: repositories.generation)

@@ -1,4 +1,4 @@
-"""Values of placeholders that are neither the entity's nor the event's: {$date}, {$user.Name}, {$role.Name}."""
+"""Values of placeholders that come from the call: {$date}, {$user.Name}, {$role.Name}."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from identity.instance import database_name
 
 @dataclass(frozen=True, slots=True)
 class KnownValue:
-    """A value of the call or of the entity's type. `format` is that of people, where the placeholder has none."""
+    """A value of the call or of the entity's type. `format`: for people, if the placeholder has none."""
 
     kind: Kind
     read: Callable[[Record, EventValues], Any]
@@ -33,7 +33,7 @@ def _root_url(record: Record) -> str:
     return record.dataset.context.root_url or str(settings.BASE_URL)
 
 
-#: The e-mail address of the caller counts as read from users: others see their login and name at entities.
+#: The caller's e-mail address requires the right to read users; login and name are visible at entities anyway.
 EMAIL = EventName("$user.email", Kind.REFERENCE, None, "Systems.Security.Users")
 OWN_NAMES = frozenset({"Id", "Login", "Name"})
 

@@ -69,7 +69,7 @@ _JSON_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?")
 
 
 class InvalidTemplate(ValueError):
-    """A template that no entity can fill in; `problems` are sentences."""
+    """A template with invalid placeholders; `problems` are sentences."""
 
     def __init__(self, template: str, problems: list[str]) -> None:
         super().__init__("; ".join(problems))
@@ -96,7 +96,7 @@ class _Slot:
 
     @property
     def is_checked(self) -> bool:
-        """Whether the value is behind references that the caller and the author must be able to read."""
+        """Whether the value is behind references, whose targets the caller and the author must be allowed to read."""
         return self.name is not None and not _is_own_name(self.name)
 
 
@@ -236,7 +236,7 @@ def _bind_name(repository: Repository[Any], placeholder: Placeholder, events: tu
 
 
 def _origin_by_key(set_name: str, key: str) -> Origin:
-    """An entity that the template names by its key; it must exist, now and when the template is filled in."""
+    """An entity that the template names by its key; it must exist, now and when the template is rendered."""
     repository = repositories.for_entity_name(set_name)
     if repository is None:
         raise UnknownName(_("There is no entity set '{0}'.{1}"), set_name, near(set_name, repositories.set_names()))
@@ -249,10 +249,10 @@ def _origin_by_key(set_name: str, key: str) -> Origin:
 
 
 def _known_value(placeholder: Placeholder) -> KnownValue | None:
-    """A value that is neither the entity's nor the event's; None for others, and for a format that it does not have."""
+    """The value of the call; None for other placeholders, and for a format that the value does not have."""
     if placeholder.sigil == "$":
         known = KNOWN_VALUES.get(placeholder.name.lower())
-        # {$user.Name} is at hand, {$user.Name:EN} is read.
+        # {$user.Name} is in the context, {$user.Name:EN} is read from the database.
         is_path = len(placeholder.path) > 1 and bool(placeholder.format)
         return None if is_path else known
     # Documents have an attribute of this name too, with the same value.
@@ -260,7 +260,7 @@ def _known_value(placeholder: Placeholder) -> KnownValue | None:
 
 
 def _is_own_name(name: Name) -> bool:
-    """Whether it is the caller's own name, which counts as known."""
+    """Whether the name is the caller's own, which is known without reading users."""
     return name.hops == (ORIGINS["$user"],) and name.attribute is not None and name.attribute.name in OWN_NAMES
 
 
@@ -307,8 +307,8 @@ def _in_url(slot: _Slot, record: Record, value: Any) -> str:
 
 
 def _in_host(slot: _Slot, record: Record, value: Any) -> str:
-    """Percent-encode characters that a host name cannot contain, so that the value cannot end the host; sending refuses
-    it.
+    """Percent-encode characters that a host name cannot contain: the value cannot end the host, and sending refuses
+    the URL.
     """
     return "".join(
         character if character in "-._" or unicodedata.category(character)[0] in "LMN" else quote(character, safe="")
@@ -317,7 +317,7 @@ def _in_host(slot: _Slot, record: Record, value: Any) -> str:
 
 
 def _in_json(slot: _Slot, record: Record, value: Any) -> str:
-    """Outside of string literals null, true, 12.50; everything else becomes a string."""
+    """The value as JSON: outside of string literals null, booleans and numbers keep their type, others are strings."""
     if slot.quoted:
         return orjson.dumps(_plain(slot, record, value)).decode()[1:-1]
     if value is None:
@@ -328,7 +328,7 @@ def _in_json(slot: _Slot, record: Record, value: Any) -> str:
 
 
 def json_literal(text: str, *, is_number: bool) -> str:
-    """The text of a value as JSON: a number stays one, unless its format makes it something else."""
+    """The text of a value as JSON: a number, if the formatted text is still a JSON number; else a string."""
     return text if is_number and _JSON_NUMBER.fullmatch(text) else orjson.dumps(text).decode()
 
 
@@ -340,7 +340,7 @@ def sample_text(slot: _Slot) -> str:
     return specifiers.formatted(sample, slot.kind, slot.placeholder.format, Reader("en", is_machine=True), measure="x")
 
 
-#: Kinds of numbers, which JSON has too.
+#: Kinds that are numbers in JSON, with sample values.
 _SAMPLES: Mapping[Kind, int | Decimal] = {
     Kind.INT: 1,
     Kind.DECIMAL: Decimal(1),
@@ -359,7 +359,7 @@ def _plain(slot: _Slot, record: Record, value: Any) -> str:
     if format:
         return _formatted(slot, record, value, format, Reader(language, is_machine=True))
     if type(value) is str:
-        return value  # most placeholders are of texts
+        return value  # fast path: most values are texts
     if value is None:
         return ""
     if slot.format:
@@ -404,7 +404,7 @@ def _reference_text(slot: _Slot, record: Record, value: str) -> str:
     result = record.dataset.load(target, value) if target in repositories else None
     if result is not None and not access.record_visible(result):
         return ""
-    return value if result is None else result.describe()
+    return value if result is None else result.dataset.display_text(result)
 
 
 def measure_text(record: Record, attribute: Attribute) -> str:
@@ -416,4 +416,4 @@ def measure_text(record: Record, attribute: Attribute) -> str:
     if result is None or _hidden(way, record):
         return ""
     code = result.repository.code
-    return str(result.values.get(code.name) or "") if code is not None else result.describe()
+    return str(result.values.get(code.name) or "") if code is not None else result.dataset.display_text(result)

@@ -17,7 +17,7 @@ Report = dict[str, Any]
 
 
 def report(record: Record, before: PendingChange | None) -> Report | None:
-    """The report for a changed record; None if it is again as last reported.
+    """The report for a changed record; None if it equals the last report again.
 
     before   its row as the last request stored it; None for an entity that this request was the first to change
     """
@@ -43,7 +43,7 @@ def _whole(record: Record) -> Report:
     else:
         names = [name for name in record.original_values if name in attributes]
     values = {name: freeze(attributes[name], record.values[name]) for name in names}
-    custom = _custom(record, {}) if record.custom_changed else {}
+    custom = _custom(record, {}) if record.custom_changed or record.is_new else {}
     return {"operation": "insert" if record.state == "Added" else "update", "values": {**values, **custom}}
 
 

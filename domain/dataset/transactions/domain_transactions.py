@@ -8,10 +8,9 @@ node can serve any request.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
-from functools import partial
 from typing import Any, cast
 
 from django.conf import settings
@@ -24,12 +23,13 @@ from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import ModelName, Record
 from domain.dataset.tables.models import DomainTransaction, PendingChange
 from domain.dataset.tables.write_transaction import write_transaction
-from domain.dataset.transactions.change_waits import watch
+from domain.dataset.transactions.change_waits import change_waits
 from domain.dataset.transactions.pending_rows import GONE, PendingRows
 from domain.dataset.transactions.stored_writes import writes_load, writes_store
 from domain.model.attributes import Attribute
 from domain.model.custom_properties import PREFIX, escape_code
 from domain.model.registry import repositories
+from domain.model.repository import Repository
 from foundation import dry_runs, errors
 from foundation.fields import utc_now
 from identity.context import CallContext
@@ -74,7 +74,7 @@ def transactions_expire() -> int:
 def opened(context: CallContext, id: str) -> Iterator[TransactionDataset]:
     """The transaction's dataset for one request, locked until the block ends; changes are stored if it succeeds.
 
-    Raises BadRequest(INVALID_TRANSACTION_ID) for one that is unknown, over, or another caller's.
+    Raises BadRequest(INVALID_TRANSACTION_ID) if the transaction is unknown, over, or another caller's.
     """
     with write_transaction():
         row = _locked(context, id)
@@ -85,8 +85,8 @@ def opened(context: CallContext, id: str) -> Iterator[TransactionDataset]:
         else:
             _note_changes(dataset)
             dataset.keep()
-        if watch.waits_for(id):
-            transaction.on_commit(partial(watch.wake, id))
+        if change_waits.waits_for(id):
+            transaction.on_commit(change_waits.wake)
 
 
 def _locked(context: CallContext, id: str) -> DomainTransaction:
@@ -148,9 +148,7 @@ class TransactionDataset(Dataset):
 
 
 def _note_changes(dataset: TransactionDataset) -> None:
-    """In a dry run, collect what this request changes in the transaction: its pending entities, as against the stored
-    ones.
-    """
+    """In a dry run, collect this request's changes in the transaction: pending entities compared with stored ones."""
     run = dry_runs.current()
     if run is None:
         return
@@ -170,7 +168,7 @@ Show = Callable[[Record, Attribute], Any]
 def changes_take(dataset: TransactionDataset, operation: str, show: Show) -> dict[str, dict[str, dict[str, Any]]]:
     """{"insert", "update", "delete": {set: {id: {attribute: value}}}} since the last call; {} without changes.
 
-    Clears what it returns. Raises Refused(CHANGES_NOT_TRACKED), which names the operation.
+    Clears the returned changes. Raises Refused(CHANGES_NOT_TRACKED), which names the operation.
     """
     if not dataset.row.track_changes:
         raise errors.Refused(errors.CHANGES_NOT_TRACKED, operation)
@@ -178,6 +176,7 @@ def changes_take(dataset: TransactionDataset, operation: str, show: Show) -> dic
     result: dict[str, dict[str, dict[str, Any]]] = {}
     rows = _unreported_rows(dataset.row.id).order_by("sequence")
     dataset.source.adopt([row for row in rows if row.state != GONE])
+    remeasured: list[tuple[Record, list[str]]] = []
     for row in rows:
         record = dataset.records.get((row.identity, row.entity_id))
         if row.state == GONE:
@@ -189,10 +188,48 @@ def changes_take(dataset: TransactionDataset, operation: str, show: Show) -> dic
         values = {} if row.reported["operation"] == "delete" else _as_seen(record, row.reported["values"], show)
         by_set = result.setdefault(row.reported["operation"], {}).setdefault(repositories[row.repository].set_name, {})
         by_set[row.entity_id] = values
+        if row.reported["operation"] == "update":
+            remeasured += _remeasured(record, values)
+    for record, names in remeasured:
+        set_name = record.repository.set_name
+        if not any(record.id in result.get(operation, {}).get(set_name, {}) for operation in ("insert", "delete")):
+            values = _as_seen(record, {name: record.values[name] for name in names}, show)
+            by_set = result.setdefault("update", {}).setdefault(set_name, {})
+            by_set[record.id] = {**values, **by_set.get(record.id, {})}
     rows.update(reported=None)
     dataset.row.changes.filter(state=GONE).delete()
-    # Clients of the reference read the three members without asking whether they are there (spec 14.1).
+    # Clients of the reference implementation read the three members without a check (spec 14.1).
     return {operation: result.get(operation, {}) for operation in ("insert", "update", "delete")} if result else {}
+
+
+def _remeasured(record: Record, changed: Collection[str]) -> Iterator[tuple[Record, list[str]]]:
+    """The entity and those of its parts whose amounts and quantities have another currency or unit, because references
+    of the entity have changed; with the names of these attributes.
+    """
+    if names := _valued(record, _measured_by(record.repository, (), changed)):
+        yield record, names
+    for child in record.repository.collections.values():
+        part = repositories[child.repository]
+        if part.owner is None or part.owner.name != child.back_reference:
+            continue
+        if measured := _measured_by(part, (part.owner.name,), changed):
+            for each in record.children(child.name):
+                if (names := _valued(each, measured)) and _is_reportable(each):
+                    yield each, names
+
+
+def _valued(record: Record, names: list[str]) -> list[str]:
+    return [name for name in names if record.values[name] is not None]
+
+
+def _measured_by(repository: Repository[Any], start: tuple[str, ...], changed: Collection[str]) -> list[str]:
+    """API names of the attributes whose path to their currency or unit continues after `start` by a changed one."""
+    return [
+        attribute.name
+        for attribute in repository.attributes.values()
+        if attribute.measure[: len(start)] == start
+        and set(attribute.measure[len(start) : len(start) + 1]) & set(changed)
+    ]
 
 
 def _is_reportable(record: Record) -> bool:
@@ -222,11 +259,11 @@ def _as_seen(record: Record, values: dict[str, Any], show: Show) -> dict[str, An
 
 
 def changes_take_later(context: CallContext, id: str, show: Show) -> tuple[dict[str, dict[str, dict[str, Any]]], int]:
-    """As `changes_take`, in a separate request; also the transaction's sequence up to which that reports.
+    """As `changes_take`, in a separate request; also the transaction's sequence that the report covers.
 
     Raises BadRequest(INVALID_TRANSACTION_ID) for one that is over.
     """
-    # Many clients may wait for one transaction, and one of them gets the change: the others need no lock to see that.
+    # Of many clients that wait for one transaction, one gets the change; the others check without a lock.
     row = DomainTransaction.objects.filter(id=id).first()
     if row is not None and not _unreported_rows(id).exists():
         return {}, row.sequence

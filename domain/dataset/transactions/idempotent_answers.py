@@ -1,8 +1,8 @@
 """Answers to writes that carry an idempotency key: a repeated request gets the first answer (spec 13, 13.4).
 
 The answer is stored in the database transaction of the write, so neither exists without the other: after a crash
-between write and answer the repeated request finds both or none. Keys belong to a user and application. The answer is
-shown to who has still the scopes and data permissions with which it was made: it may hold data that these let see.
+between write and answer the repeated request finds both or none. Keys belong to a user and application. The answer may
+contain protected data, so a caller gets it only with at least the scopes and the same data permissions as then.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from identity.context import CallContext
 LIFETIME: Final = timedelta(hours=24)
 #: Maximum of one answer's body.
 MAX_ANSWER_BYTES: Final = 1 << 20
-#: Maximum of the answers of one caller, and of their bytes.
+#: Maximum answers of one caller, and their maximum total bytes.
 MAX_ANSWERS: Final = 100_000
 MAX_BYTES: Final = 256 << 20
-#: A repeated request waits for the first one for so long.
+#: Maximum wait of a repeated request for the first one.
 WAIT_SECONDS: Final = 5.0
 _POLL_SECONDS: Final = 0.05
-#: The answers of a caller are counted again after so many seconds.
+#: Interval at which the answers of a caller are counted again.
 _USAGE_SECONDS: Final = 30.0
 _MAX_USAGES: Final = 10_000
 _DATA_SCOPES: Final = frozenset({"read", "update", "exec"})
@@ -50,7 +50,7 @@ class RequestKey:
 
     owner         the user and application
     digest        the owner and the key
-    fingerprint   what was requested: method, URL, body
+    fingerprint   the request: method, URL, body
     rights        the caller's data permissions, and the company, location and role of the request
     scopes        scopes for data that the caller's token has; no digest
     """
@@ -136,9 +136,9 @@ def _digest(*parts: str | None) -> str:
 
 
 def _check_authority(key: RequestKey, answer: Mapping[str, Any]) -> None:
-    """Refuse the answer to a token with fewer scopes, and after a change of the caller's rights.
+    """Raise Forbidden for a token with fewer scopes, and after a change of the caller's rights.
 
-    Whether the new rights suffice cannot be told without the work of the request, which must not happen again.
+    Only the request's work could check whether the new rights suffice, and it must not run again.
     """
     # An earlier release stored neither.
     for scope in answer.get("scopes", ()):
@@ -169,7 +169,7 @@ _usages: dict[str, tuple[float, int, int]] = {}
 
 
 def _check_usage(owner: str) -> None:
-    """Refuse another key of a caller with too many. Counting them takes milliseconds, so it is done now and then."""
+    """Raise TooManyRequests for a caller with too many answers. Counting takes milliseconds, so the count is cached."""
     counted, answers, size = _usages.get(owner, (0.0, 0, 0))
     if time.monotonic() - counted > _USAGE_SECONDS or not counted:
         kept = IdempotentAnswer.objects.filter(owner=owner).aggregate(answers=Count("digest"), size=Sum("size"))

@@ -12,7 +12,7 @@ from domain.dataset.lookups.lookup_key import LookupKey
 from domain.dataset.records.pending_source import PendingSource
 from domain.dataset.records.record import Record, State
 from domain.dataset.tables.models import DomainTransaction, PendingChange
-from domain.dataset.tables.row_storage import chunks, row_storage_of
+from domain.dataset.tables.row_storage import CHUNK, row_storage_of
 from domain.dataset.transactions.change_report import report, report_gone
 from domain.dataset.unit.change_tracker import ChangeTracker
 from domain.model.attributes import Attribute
@@ -20,15 +20,18 @@ from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.model.values import freeze, thaw
 from foundation import errors
+from foundation.batches import batched
 
 #: Key beside the attributes in `current`: the record's entry of Dataset.stated_measures.
 _STATED = "@stated"
-#: Key of the Python names of behaviour values: in the frontend model these follow their sources.
+#: Key of the Python names of behaviour values, which follow their sources.
 _GIVEN = "@given"
 #: Key of the lookup after which the record was created.
 _LOOKUP = "@lookup"
 #: Key of the authorities behind its changes (Dataset.authorities).
 _AUTHORITIES = "@authorities"
+#: Key of the names that have changed since the calculations last ran, besides those in `current`.
+_DIRTY = "@dirty"
 #: Key of the names of the rules that made changes of it (Dataset.rules_behind).
 _RULES = "@rules"
 #: State of the row of a new entity that was deleted again, kept until GetChanges has reported it.
@@ -46,6 +49,8 @@ class PendingRows(PendingSource):
         self.known: dict[tuple[str, str], tuple[PendingChange, int]] = {}
         self.all_loaded = False
         self.repositories_loaded: set[str] = set()
+        #: Guids for which `load_new` has run.
+        self._looked_for: set[str] = set()
 
     def forget(self) -> None:
         """Drop all pending changes."""
@@ -72,10 +77,12 @@ class PendingRows(PendingSource):
         return self.adopt(rows)
 
     def load_new(self, ids: Collection[str]) -> None:
-        """Pending new records among the guids, of any repository."""
+        """Pending new records among the guids, of any repository; queries each guid once per request."""
         if self.all_loaded:
             return
-        for part in chunks(ids):
+        wanted = [id for id in ids if id not in self._looked_for]
+        self._looked_for.update(wanted)
+        for part in batched(wanted, CHUNK):
             self.adopt(list(self._rows().filter(state="Added", entity_id__in=part)))
 
     def load_children(self, repository: Repository[Any], back_reference: Attribute, parents: Sequence[str]) -> None:
@@ -86,7 +93,7 @@ class PendingRows(PendingSource):
             # Rows are found only by their owner.
             self.load_repositories([repository.name])
             return
-        for part in chunks(parents):
+        for part in batched(parents, CHUNK):
             rows = self._rows().filter(owner_id__in=part, repository=repository.name).order_by("sequence")
             self.adopt(list(rows))
 
@@ -116,7 +123,7 @@ class PendingRows(PendingSource):
 
     def adopt(self, rows: Sequence[PendingChange]) -> list[Record]:
         """Add pending rows to the dataset; returns their records."""
-        # A known row that is not in the dataset is that of a new entity which this request has deleted.
+        # A known row without a record belongs to a new entity that this request has deleted.
         present = self.dataset.records
         fresh = [row for row in rows if (key := (row.identity, row.entity_id)) not in present and key not in self.known]
         self._load_bases(fresh)
@@ -184,7 +191,7 @@ class PendingRows(PendingSource):
         # Dependents are calculated at commit; changes of earlier requests still have to trigger them. In the frontend
         # model they were calculated at once, and would now replace values that a caller has set since.
         if record.state != "Deleted" and self.dataset.model != "frontend":
-            record.dirty.update(row.current)
+            record.dirty.update(row.current, row.current.get(_DIRTY, ()))
 
     def store(self) -> None:
         """Insert and update the pending rows of records that changed in this request.
@@ -212,7 +219,7 @@ class PendingRows(PendingSource):
             if self.row.track_changes:
                 # The keys of deleted entities may be used again.
                 ids = [pending.entity_id for pending in created]
-                for part in chunks(ids):
+                for part in batched(ids, CHUNK):
                     self.row.changes.filter(state=GONE, entity_id__in=part).delete()
             if self._rows().count() + len(created) > MAX_PENDING:
                 raise errors.Refused(errors.PENDING_LIMIT, MAX_PENDING)
@@ -234,7 +241,7 @@ class PendingRows(PendingSource):
             else:
                 self.row.sequence += 1
                 self.row.changes.filter(pk=row.pk).update(state=GONE, reported=reported, sequence=self.row.sequence)
-        for part in chunks(deleted):
+        for part in batched(deleted, CHUNK):
             self.row.changes.filter(pk__in=part).delete()
 
     def _pending(self, record: Record, before: PendingChange | None) -> PendingChange:
@@ -258,10 +265,12 @@ class PendingRows(PendingSource):
             | ({_STATED: stated} if (stated := self.dataset.stated_measures.get(record.key)) else {})
             | ({_LOOKUP: lookup.freeze()} if (lookup := self.dataset.lookups.pending.get(record.key)) else {})
             | ({_GIVEN: given} if (given := _still_given(record)) else {})
+            | ({_DIRTY: dirty} if (dirty := sorted(record.dirty.difference(names))) else {})
             | ({_AUTHORITIES: sorted(known)} if (known := self.dataset.authorities.get(record.key)) else {})
             | ({_RULES: list(rules)} if (rules := self.dataset.rules_behind.get(record.key)) else {}),
             "original": {name: freeze(attributes[name], value) for name, value in record.original_values.items()},
-            "custom": record.custom if record.custom_changed else None,
+            # Including the default values of a new entity, which do not count as changed.
+            "custom": record.custom if record.custom_changed or (record.is_new and record.custom) else None,
             "reported": report(record, before) if self.row.track_changes else None,
         }
         return PendingChange(**values)
@@ -269,7 +278,5 @@ class PendingRows(PendingSource):
 
 def _still_given(record: Record) -> list[str]:
     """Python names of behaviour values that no caller has changed since."""
-    if record.dataset.model != "frontend":
-        return []
     given = record.dataset.behaviour_values.get(record.key, {})
     return [name for name, value in given.items() if getattr(record, name) == value]

@@ -17,8 +17,8 @@ from domain.dataset.dataset import Dataset
 from domain.dataset.tables.models import DomainTransaction, PendingWrite
 from foundation.catalogue import Catalogue
 
-#: Functions that execute stored writes, given their payloads. The names are stored.
-write_handlers: Catalogue[Callable[[Sequence[Any]], None]] = Catalogue("write handler")
+#: Functions that execute stored writes in the dataset that commits them, given their payloads. The names are stored.
+write_handlers: Catalogue[Callable[[Dataset, Sequence[Any]], None]] = Catalogue("write handler")
 
 
 @runtime_checkable
@@ -36,6 +36,7 @@ class ThawedWrite:
 
     handler: str
     payload: Any
+    dataset: Dataset
 
     def __call__(self) -> None:
         self.write_all([self])
@@ -44,7 +45,8 @@ class ThawedWrite:
     def write_all(cls, writes: Sequence[Self]) -> None:
         """Execute the writes; adjacent ones with the same handler together."""
         for handler, group in groupby(writes, attrgetter("handler")):
-            write_handlers[handler]([write.payload for write in group])
+            known = list(group)
+            write_handlers[handler](known[0].dataset, [write.payload for write in known])
 
     def freeze(self) -> tuple[str, Any]:
         """The name and payload, unchanged."""
@@ -66,7 +68,7 @@ def writes_load(dataset: Dataset, row: DomainTransaction) -> None:
     own = dict(dataset.deferred.writes)
     known = {repr(key) for key in own}
     earlier: dict[object, Callable[[], None]] = {
-        kept.key: ThawedWrite(kept.handler, kept.payload)
+        kept.key: ThawedWrite(kept.handler, kept.payload, dataset)
         for kept in PendingWrite.objects.filter(transaction=row).order_by("pk")
         if kept.key not in known
     }

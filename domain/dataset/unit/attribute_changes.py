@@ -72,7 +72,7 @@ class AttributeChanges:
         old: Any,
         value: Any,
     ) -> None:
-        """Apply the value between the attribute's events: an error of the first prevents, of the second undoes it."""
+        """Apply the value between the attribute's events. An error of the first prevents, of the second undoes it."""
         self.events.raise_event(record, "ATTRIBUTECHANGING", parameter, values)
         custom, before = record.custom, (record.state, record.custom_changed)
         apply(value)

@@ -35,7 +35,7 @@ _QUOTED = re.compile(r'"([a-z0-9_]+)"')
 
 
 class _Rollback(Exception):
-    """Ends a savepoint that must leave nothing."""
+    """Raised to roll back a savepoint."""
 
 
 @contextmanager
@@ -61,7 +61,7 @@ def rolled_back() -> Iterator[Callable[[], None]]:
         if savepoint is None:
             entering = transaction.atomic()
             entering.__enter__()
-            savepoint = entering  # entered: the outer transaction would be ended otherwise
+            savepoint = entering  # only once entered: its exit would otherwise end the outer transaction
 
     try:
         yield begin
@@ -74,8 +74,8 @@ class Foreseen(PendingUnit, Protocol):
     """Copies of a dataset's pending entities, with the values that a commit would fill in."""
 
     def touch(self, tables: Collection[str], names: Sequence[str]) -> Sequence[Record]:
-        """The entities in these tables, of these repositories, and those that decide on their values, that are to be
-        filled in.
+        """The entities in these tables, of these repositories, and those that their values depend on, that are still to
+        be filled in.
         """
         ...
 
@@ -92,7 +92,7 @@ class _Shown:
     ) -> None:
         self._dataset = dataset if foresight is None else foresight
         self._foresight = foresight
-        #: Guids of entities that are visible in any case; each table adds some.
+        #: Guids of entities that are visible in any case; each flushed table adds related ones.
         self._around = set() if around is None else {around}
         self._absent = MissingValues()
         self._tables: set[str] = set()

@@ -129,13 +129,13 @@ class ChangeTracker(ABC):
         return self._loader.load_found(repository, values, limit)
 
     def load_rows(self, repository: Repository[Any], rows: Mapping[str, Row]) -> dict[str, Record]:
-        """As `load_many`, of rows that have been read already."""
+        """As `load_many`, for rows that have been read already."""
         return self._loader.load_rows(repository, rows)
 
     def open(self, repository: Repository[Any], id: str, operation: access.Operation = "read") -> Record:
         """As `load`, for a caller. Raises NotFound (missing or not visible) or Forbidden (operation not permitted)."""
         access.require(self.context, repository, "read")
-        # The key behind a null reference is empty.
+        # An empty key comes from a null reference.
         record = self.load(repository, id) if id else None
         if record is None or not issubclass(record.repository.model, repository.model):
             raise errors.NotFound(errors.ENTITY_NOT_FOUND, repository.entity_type, id)
@@ -255,7 +255,6 @@ class ChangeTracker(ABC):
         """Set an attribute to a canonical value for the caller. Raises BadRequest for read-only and unknown ones."""
         member = self._member(record, attribute)
         if member.read_only or member.name == "Id":
-            # Writing the current value back changes nothing.
             if value == (record.id if member.name == "Id" else record.values.get(member.name)):
                 return
             raise errors.BadRequest(
@@ -391,19 +390,7 @@ class ChangeTracker(ABC):
 
     def _fill_at_once(self, record: Record) -> None:
         """In the frontend model, run late defaults at once, except those that must wait for the commit (numbers)."""
-        if self.model == "frontend":
-            self._fill_early(record)
-
-    def foresee(self, records: Sequence[Record]) -> None:
-        """Run the late defaults and calculations that need no commit, for values to look at before it. Parents come
-        first in records.
-        """
-        for record in records:
-            self._fill_early(record)
-        self.calculate(self.changed())
-
-    def _fill_early(self, record: Record) -> None:
-        if record.state != "Added":
+        if self.model != "frontend" or record.state != "Added":
             return
         for late_default in late_defaults_of(record.repository):
             if not isinstance(late_default, AtCommit):
@@ -450,7 +437,7 @@ class ChangeTracker(ABC):
         """Write all changes or none; see Dataset.commit."""
 
     def freeze_now(self) -> None:
-        """`now` stays what it is until the commit ends."""
+        """Freeze `now` until the commit ends."""
         self._now = utc_now()
 
     def end_commit(self) -> None:

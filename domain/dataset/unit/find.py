@@ -24,7 +24,7 @@ def find_by_value(
         for record in dataset.records.values()
         if record.state != "Unchanged" and issubclass(record.repository.model, repository.model)
     ]
-    # Some stored matches may have changed.
+    # Pending changes may exclude some stored matches.
     result = dataset.load_found(repository, members, None if limit is None else limit + len(pending))
     result.update((record.id, record) for record in pending)
     matching = [

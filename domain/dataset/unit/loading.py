@@ -40,7 +40,7 @@ class Loader:
         return self.load_rows(repository, storage.find(values, limit))
 
     def load_rows(self, repository: Repository[Any], rows: Mapping[str, Row]) -> dict[str, Record]:
-        """As `load_many`, of rows of the very repository that have been read already."""
+        """As `load_many`, for rows of this repository itself that have been read already."""
         return self.load_many(repository, list(rows), rows)
 
     def load_many(

@@ -23,7 +23,8 @@ from foundation.kinds import Kind
 _TABLE = re.compile(r'"(\w+)" (t\d+)\b')
 _COLUMN = re.compile(r'\b(t\d+)\."(\w+)"')
 _INNER_JOIN = re.compile(r'(?<!LEFT )\bJOIN "')
-#: Of Unicode's private use area, which texts rarely contain: 6,400 characters from here.
+_ORDER = re.compile(r" (?:ASC|DESC)\b(?! NULLS)")
+#: First character of Unicode's private use area, which texts rarely contain, and the number of its characters.
 _PRIVATE, _PRIVATE_COUNT = 0xE000, 6_400
 
 
@@ -69,8 +70,12 @@ class MissingValues:
             return f'(CASE WHEN {found[1]}."{key}" IN ({", ".join(keys)}) THEN NULL ELSE {found[0]} END)'
 
         hidden = _COLUMN.sub(column, text)
+        if hidden == text:
+            return text
         # A required reference is joined without LEFT; if it is missing, the row must remain.
-        return text if hidden == text else _INNER_JOIN.sub('LEFT JOIN "', hidden)
+        hidden = _INNER_JOIN.sub('LEFT JOIN "', hidden)
+        # ORDER BY on a required column has no NULLS clause, and PostgreSQL's default is not OData's order.
+        return _ORDER.sub(lambda found: f"{found[0]} NULLS {'FIRST' if found[0] == ' ASC' else 'LAST'}", hidden)
 
     def _stand_in(self, attribute: Attribute) -> Any:
         """A value for the column; in a unique column, one that no row has."""

@@ -65,7 +65,7 @@ def base_of(definition: EntityDefinition) -> tuple[type[models.Model], ...]:
 
 
 def build(definition: EntityDefinition, all_of_them: Mapping[str, EntityDefinition]) -> Repository[Any]:
-    """The repository of a definition. Its model is registered with Django, which must not have an earlier one.
+    """The repository of a definition. Registers its model with Django; an earlier one must be unregistered first.
 
     Models refer to each other by name, so that they may be made in any order.
     """
@@ -138,9 +138,9 @@ def _declare(
 
 
 def _columns(definition: EntityDefinition) -> Iterator[str]:
-    """Columns of the list: the attributes in their order, without what is no text, number, date or reference.
+    """Columns of the list: the attributes in their order, except pictures, guids and texts of unlimited length.
 
-    The display text, made of code and name, has both; where there is only one of them it stands for that one.
+    With only a code or only a name, the display text equals it and replaces its column.
     """
     named = {definition.code, definition.label}
     for each in definition.attributes:
@@ -194,7 +194,7 @@ def _plain_field(attribute: AttributeDefinition, options: dict[str, Any]) -> mod
 
 
 def default_of(attribute: AttributeDefinition) -> Any:
-    """The default in canonical form. Raises BadRequest where the text is no value of the type."""
+    """The default in canonical form. Raises BadRequest if the text is no value of the type."""
     bare = _plain_field(_without_default(attribute), {"null": True})
     bare.set_attributes_from_name(attribute.python_name)
     bare.model = Entity

@@ -1,4 +1,4 @@
-"""What a definition may not say, whatever data there is."""
+"""Checks of the definition of a custom entity that need no stored data."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def problems(definition: EntityDefinition, others: Mapping[str, EntityDefinition
 
 
 def _doubles(definition: EntityDefinition) -> Iterator[tuple[str, str]]:
-    """Each attribute has a name in Python and a column of its own: DriverId and the reference Driver have not."""
+    """Attributes with equal Python names or columns: DriverId and the reference Driver share a column."""
     for names in (
         [attribute.python_name for attribute in definition.attributes],
         [attribute.column[:_COLUMN_LENGTH] for attribute in definition.attributes],
@@ -101,7 +101,7 @@ def _document(definition: EntityDefinition) -> Iterator[tuple[str, str]]:
 
 
 def _collections(definition: EntityDefinition, others: Mapping[str, EntityDefinition]) -> Iterator[tuple[str, str]]:
-    """Each collection has a name of its own among the members of its owner."""
+    """Collections whose name another member of their owner has."""
     owner = others.get(definition.owner)
     if owner is not None:
         siblings = {other.collection for other in others.values() if other.owner == owner.name}
@@ -114,7 +114,7 @@ def _collections(definition: EntityDefinition, others: Mapping[str, EntityDefini
 
 
 def _inherited(definition: EntityDefinition) -> set[str]:
-    """API names of what a document has beside its own attributes."""
+    """API names of the members that a document has besides its own attributes."""
     documents = repositories[DOCUMENTS]
     return {*documents.attributes, *documents.collections} if definition.is_document else set()
 
@@ -187,7 +187,7 @@ def _enumeration(
     """Problems of the members, and of the name of their type."""
     for problem in enumerations.problems(attribute.members):
         yield "EnumMembers", problem
-    # Types of attributes and of entities have their names in one schema, where case does not distinguish them.
+    # Enum types and entity types share the names of one schema, compared without case.
     own = attribute.enum_type
     names = [each.type_name for each in (definition, *others.values())]
     names += [each.edm_name for each in definition.enum_types if each is not own]
@@ -260,7 +260,7 @@ def _display_format(definition: EntityDefinition) -> Iterator[tuple[str, str]]:
 
 
 def _property_problem(definition: EntityDefinition, name: str) -> str:
-    """What is wrong with `{@code}`; `{$…}` is a value of the call, which lists do not have."""
+    """The problem of `{@code}` or `{$…}`, which is a value of the call and not available in lists; "" for none."""
     known = repositories.for_entity_name(definition.name)
     if known is not None and name.startswith("@") and by_code(known, name[1:]) is not None:
         return ""
@@ -268,7 +268,7 @@ def _property_problem(definition: EntityDefinition, name: str) -> str:
 
 
 def _path_problem(definition: EntityDefinition, path: tuple[str, ...]) -> str:
-    """What is wrong with the path of a placeholder: `{Driver.Name}`."""
+    """The problem of the path of a placeholder, such as `{Driver.Name}`; "" for none."""
     first, *rest = path
     if first in ("Id", "ExternalId", "ExternalSystem", "ObjectVersion"):
         return ""
@@ -292,7 +292,7 @@ def _path_problem(definition: EntityDefinition, path: tuple[str, ...]) -> str:
 
 
 def _calculated_problem(repository: str, name: str) -> str | None:
-    """What is wrong with a calculated attribute in a display format; None if there is no such attribute."""
+    """The problem of a calculated attribute in a display format; None if there is no such attribute."""
     known = repositories.for_entity_name(repository)
     if known is None or calculated_attributes.definition(known, name.removeprefix("#")) is None:
         return None

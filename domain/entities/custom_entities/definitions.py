@@ -16,7 +16,7 @@ from foundation.enums import EnumType
 PREFIX = "Custom."
 ENTITIES = "Systems.Bpm.CustomEntities"
 ATTRIBUTES = "Systems.Bpm.CustomEntityAttributes"
-#: Types whose values have a number of decimal places; their columns store values alike.
+#: Types whose values have a number of decimal places; their columns have the same type.
 DECIMALS = frozenset({"Decimal", "Amount", "Quantity"})
 DECIMAL_PLACES = 6
 ENUMERATION = "Enumeration"
@@ -26,7 +26,7 @@ _TABLE_LENGTH = 48
 
 @dataclass(frozen=True)
 class AttributeDefinition:
-    """One attribute, as a row of Systems.Bpm.CustomEntityAttributes says.
+    """One attribute: a row of Systems.Bpm.CustomEntityAttributes.
 
     members, enum_name   of an Enumeration; the name of its type is Custom.Fleet.Cars.Fuel
     """
@@ -64,7 +64,7 @@ class AttributeDefinition:
 class EntityDefinition:
     """One entity. `owner` is the dotted name of the repository that owns it; "" for a root.
 
-    is_document   it is derived from General.Documents.Documents, whose table has the values that all documents have
+    is_document   it is derived from General.Documents.Documents, whose table has the attributes common to all documents
     """
 
     id: str
@@ -176,7 +176,7 @@ def _read_attribute(row: Any, entity: str) -> AttributeDefinition:
 
 
 def members_of(row: Any) -> tuple[Member, ...]:
-    """The members of an Enumeration; those without a number get one as `enumerations.numbered` says."""
+    """The members of an Enumeration; `enumerations.numbered` gives numbers to those without one."""
     # A record of a dataset; rows of the database have numbers.
     before = getattr(row, "original_values", {}).get("EnumMembers")
     return numbered(row.enum_members or "", before or "")

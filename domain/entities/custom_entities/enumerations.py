@@ -22,7 +22,7 @@ _HIGHEST = 2**31 - 1
 def numbered(text: str, before: str = "") -> tuple[Member, ...]:
     """The members that a text names. One without a number keeps the number that it has in `before`, or gets a new one.
 
-    A new number follows the highest in `before` and those of the members before it, and is nobody else's.
+    A new number is unused, and higher than all in `before` and those of the preceding members.
     """
     known, given = dict(_parsed(before)), _parsed(text)
     wanted = [known.get(name) if number is None else number for name, number in given]
@@ -43,7 +43,7 @@ def text_of(members: Sequence[Member]) -> str:
 
 
 def problems(members: Sequence[Member]) -> Iterator[str]:
-    """What is wrong with the members."""
+    """A sentence for each problem of the members."""
     if not members:
         yield _("name its members, for example Petrol; Diesel")
     if len(members) > _MOST_MEMBERS:
@@ -66,7 +66,7 @@ def problems(members: Sequence[Member]) -> Iterator[str]:
 
 
 def _parsed(text: str) -> list[tuple[str, int | None]]:
-    """Names and numbers. What is not `name = number` is a name, which `problems` refuses."""
+    """Names and numbers. Text that is not `name = number` becomes a name, which `problems` refuses."""
     result: list[tuple[str, int | None]] = []
     for part in filter(None, map(str.strip, text.split(";"))):
         name, _equals, number = (piece.strip() for piece in part.partition("="))

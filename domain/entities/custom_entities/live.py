@@ -1,7 +1,7 @@
 """Keeps the repositories of this process up to date with the stored definitions of custom entities.
 
 `follow` is called where a unit of work begins: a request, a part of a batch, a task, a command (by its first dataset).
-It compares the stored version stamp with the one that this process serves and, if they differ, rebuilds the
+It compares the stored cache version with the one that this process serves and, if they differ, rebuilds the
 repositories of changed definitions. Work in progress keeps the repositories that it holds.
 """
 
@@ -21,7 +21,7 @@ from domain.entities.custom_entities.definitions import PREFIX, EntityDefinition
 from domain.model import model_version
 from domain.model.registry import repositories
 from domain.model.repository import Repository
-from foundation import stamps
+from foundation import cache_versions
 from foundation.enums import enum_types
 
 logger = logging.getLogger("platform.domain")
@@ -33,22 +33,22 @@ _listeners: list[Callable[[], None]] = []
 
 
 def listen(listener: Callable[[], None]) -> None:
-    """Call the function after each change of the registry: pages and addresses that were made of it are made again."""
+    """Call the function after each change of the registry, to rebuild admin pages and URLs made from it."""
     _listeners.append(listener)
 
 
 def follow() -> None:
     """Rebuild repositories whose definitions changed, and begin a unit of work. Does nothing inside a transaction."""
     if model_version.is_current():
-        return  # before the connection is asked for, which costs each request more than the comparison
+        return  # before the connection is accessed, which costs each request more than the comparison
     if connection.in_atomic_block:
         return
     if not model_version.is_served():
         with _lock:
             if not model_version.is_served():
-                stamp = stamps.current(model_version.STAMP)
+                version = cache_versions.current(model_version.CACHE_VERSION)
                 _serve(stored())
-                model_version.set_served(stamp)
+                model_version.set_served(version)
     model_version.begin_work()
 
 
@@ -72,16 +72,16 @@ def _serve(definitions: dict[str, EntityDefinition]) -> None:
     removed = [name for name in _served if name not in definitions or name in rebuilt]
     for name in removed:
         apps.all_models[APP].pop(_served[name].singular.lower(), None)
-    # A repository that is kept has the types of its own definition's attributes.
+    # A repository that is not rebuilt keeps the enum types of its former definition.
     serving = {name: each if name in rebuilt else _served[name] for name, each in definitions.items()}
     built: list[Repository[Any]] = []
     for name in sorted(rebuilt):
         try:
             built.append(build(definitions[name], definitions))
         except Exception:
-            # One definition that cannot be served must not take the others with it.
+            # A definition that cannot be built must not prevent the others.
             logger.exception("the custom entity %s cannot be served", name)
-    # First: who sees the new repositories finds the types of their attributes.
+    # Before the repositories, so that other threads find the enum types of their attributes.
     enum_types.exchange(PREFIX, (enum for each in serving.values() for enum in each.enum_types))
     repositories.exchange([name for name in removed if name in repositories], built)
     _served.clear()

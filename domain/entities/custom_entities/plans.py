@@ -1,4 +1,4 @@
-"""Plans of changed definitions: the steps from one version to the next, and what each of them loses."""
+"""Plans of changed definitions: the steps from one version to the next, and the data that each step loses."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from domain.model.registry import repositories
 class Step:
     """One step of a plan.
 
-    text     what happens, for people
+    text     describes the step, for people
     run      executes its statements
     lost     number of values or rows that it loses
     refusal  why it is impossible; "" if it is possible
-    about    what is lost, independent of the language: it is part of the plan's token
+    about    describes the lost data, independent of the language, for the plan's token
     seconds  how long it will take, estimated from the number of rows
     """
 
@@ -62,7 +62,7 @@ class Plan:
 
     @property
     def token(self) -> str:
-        """Names this plan and no other: another change, or other numbers of lost values, have another token."""
+        """Identifies the plan: another change, or other numbers of lost values, give another token."""
         said = "\n".join([self.name, *(f"{step.lost} {step.about}" for step in self.losses)])
         return hashlib.sha256(said.encode()).hexdigest()[:12]
 
@@ -91,7 +91,7 @@ def _drop(old: EntityDefinition) -> Step:
     ) % {"name": old.table, "rows": rows}
     refusal = ""
     if old.is_document and rows:
-        # Other documents, comments and files may belong to them, and their numbers must not be given again.
+        # Other documents, comments and files may belong to them, and their numbers must not be reused.
         refusal = _("it has %(rows)s documents, which are not removed with their entity") % {"rows": rows}
     return Step(text, partial(tables.drop_table, old), rows, refusal, f"table {old.id}")
 
@@ -233,7 +233,7 @@ def _change_attribute(
 def _change_members(
     old: EntityDefinition, before: AttributeDefinition, after: AttributeDefinition, field: models.Field[Any, Any]
 ) -> Iterator[Step]:
-    """A member whose name is new, with the number of one that is gone, is that one renamed. The table has names."""
+    """A new member with the number of a removed one is that one renamed. The table stores names, so rows change."""
     gone = {number: name for name, number in before.members if name not in dict(after.members)}
     renamed = {gone[number]: name for name, number in after.members if number in gone}
     if renamed:
@@ -272,7 +272,7 @@ def _nothing() -> None:
 
 
 def _storage(attribute: AttributeDefinition) -> tuple[object, ...]:
-    """What decides how a value is stored."""
+    """The properties of an attribute that determine how its values are stored."""
     kind = "Decimal" if attribute.type in DECIMALS else attribute.type
     return (kind, attribute.max_length if kind == "Text" else None, attribute.decimal_places, attribute.target)
 
@@ -297,7 +297,7 @@ def _kept_type(before: AttributeDefinition, after: AttributeDefinition) -> str:
 
 
 def _narrowed(old: EntityDefinition, before: AttributeDefinition, after: AttributeDefinition) -> int:
-    """The number of values that the new type cuts or rounds."""
+    """The number of values that the new type truncates or rounds."""
     column = tables.quote(before.column)
     if after.type == "Text":
         fits = after.max_length is None or (before.max_length is not None and before.max_length <= after.max_length)
@@ -315,7 +315,7 @@ def _add_unique(old: EntityDefinition, new: EntityDefinition, names: tuple[str, 
     known = {attribute.id: attribute for attribute in old.attributes}
     columns = [known[new.by_name[name].id].column for name in names if new.by_name[name].id in known]
     refusal = ""
-    # An index that contains a new attribute without values refuses nothing.
+    # A unique index with a new attribute without values cannot be violated.
     if len(columns) == len(names) and (double := tables.count_duplicates(old, columns)):
         refusal = _("%(double)s values of %(names)s are there more than once") % {
             "double": double,

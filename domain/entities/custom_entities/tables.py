@@ -1,6 +1,6 @@
 """The statements that make and change the tables of custom entities.
 
-They are the same on SQLite and PostgreSQL but for the type of a column, and run in the transaction of the commit that
+They are the same on SQLite and PostgreSQL except for changes of a column's type, and run in the transaction that
 writes the definition. No statement rebuilds a table: columns of attributes are nullable in the database, and the
 dataset, which writes every row, refuses missing values; uniqueness is a unique index. So an attribute that becomes
 required or optional changes no table, and SQLite needs no transaction of a special kind.
@@ -22,12 +22,12 @@ _ROWS_A_SECOND = {"sqlite": (500_000, 500_000), "postgresql": (30_000, 200_000)}
 
 
 def write_seconds(rows: int) -> float:
-    """Estimated time to write so many rows."""
+    """Estimated time to write this number of rows."""
     return rows / _ROWS_A_SECOND[connection.vendor][0]
 
 
 def index_seconds(rows: int) -> float:
-    """Estimated time to make an index of so many rows."""
+    """Estimated time to make an index of this number of rows."""
     return rows / _ROWS_A_SECOND[connection.vendor][1]
 
 
@@ -50,7 +50,7 @@ def count(definition: EntityDefinition, condition: str = "", parameters: Sequenc
 
 
 def count_duplicates(definition: EntityDefinition, columns: Sequence[str]) -> int:
-    """The number of values of the columns together that several rows have."""
+    """The number of combined values of the columns that several rows have."""
     listed = ", ".join(map(quote, columns))
     filled = " AND ".join(f"{quote(column)} IS NOT NULL" for column in columns)
     grouped = f"SELECT 1 FROM {quote(definition.table)} WHERE {filled} GROUP BY {listed} HAVING COUNT(*) > 1"
@@ -99,9 +99,9 @@ def rename_column(definition: EntityDefinition, old: AttributeDefinition, new: A
 def change_type(
     definition: EntityDefinition, old: AttributeDefinition, new: AttributeDefinition, field: models.Field[Any, Any]
 ) -> None:
-    """Change the type of a column and its values: shorter texts are cut, numbers are rounded.
+    """Change the type of a column and its values: truncates texts, rounds numbers.
 
-    SQLite stores every text and number of these types in a column of any of them, so only the values change.
+    SQLite's columns accept values of all these types, so there only the values change.
     """
     table, column = quote(definition.table), quote(new.column)
     if connection.vendor == "postgresql":

@@ -83,7 +83,7 @@ class Command(PlatformCommand):
             raise CommandError(f"{exc.filename or path}: {exc.strerror}") from exc
         except errors.PlatformError as exc:
             raise CommandError(f"{path}: {message_of(exc)}") from exc
-        print(f"{summary.succeeded} succeeded, {summary.failed} failed")
+        print(*summary.warnings, f"{summary.succeeded} succeeded, {summary.failed} failed", sep="\n")
         if summary.failed:
             raise CommandError("Some objects were not imported.")
 

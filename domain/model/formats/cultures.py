@@ -1,6 +1,6 @@
-"""Cultures: the separators, patterns and names by which a language writes numbers and dates.
+"""Cultures: separators, patterns and names for the numbers and dates of a language.
 
-The data are those of Unicode CLDR in Babel, as .NET takes its own from CLDR. Patterns of dates are in .NET's syntax
+The data come from Unicode CLDR (Babel), which .NET uses, too. Patterns of dates are in .NET's syntax
 (domain.model.formats.dates). A language without a country stands for the most likely one: en for en-US, de for de-DE,
 bg for bg-BG.
 """
@@ -22,7 +22,7 @@ from babel.numbers import get_currency_symbol, get_territory_currencies
 _NEW_CURRENCIES = {"BG": "EUR"}  # since 2026-01-01
 _TAG = re.compile(r"(?P<language>[A-Za-z]{2,3})([-_][A-Za-z]{2,4})?")
 _NARROW_SPACES = str.maketrans("\u00a0\u202f", "  ")
-_DATE_FIELD = re.compile(r"'[^']*'|[A-Za-z]+|.", re.S)
+_DATE_FIELD = re.compile(r"'[^']*'|([A-Za-z])\1*|.", re.S)
 _SEPARATOR = re.compile(r"[dMyHhms]+(?P<separator>[^\sdMyHhms']+)[dMyHhms]")
 
 #: Names by width and context: ("wide" | "abbreviated", "format" | "stand-alone") → number → name.
@@ -31,7 +31,7 @@ Names = Mapping[tuple[str, str], Mapping[int, str]]
 
 @dataclass(frozen=True, slots=True)
 class Affixes:
-    """What stands around the digits of a currency amount or percentage, and its sizes of digit groups."""
+    """Prefix and suffix of a currency amount or percentage, and its sizes of digit groups."""
 
     prefix: str
     suffix: str
@@ -44,7 +44,7 @@ class Affixes:
 
 @dataclass(frozen=True, slots=True)
 class Culture:
-    """How a language writes numbers and dates.
+    """The formats of numbers and dates in a language.
 
     groups  sizes of digit groups from the decimal point on, the last one repeated
     months, days  names; months count from 1, days from 0 for Monday
@@ -73,12 +73,12 @@ class Culture:
 
     @property
     def date_separator(self) -> str:
-        """What `/` in a pattern stands for."""
+        """The date separator, for `/` in a pattern."""
         return _separator(self.short_date, "/")
 
     @property
     def time_separator(self) -> str:
-        """What `:` in a pattern stands for."""
+        """The time separator, for `:` in a pattern."""
         return _separator(self.short_time, ":")
 
 
@@ -88,15 +88,20 @@ def culture_of(language: str) -> Culture:
     try:
         return _culture(_locale(language))
     finally:
-        # Babel keeps what it has read: all languages, which callers choose, would take 130 MB.
+        # Babel caches each locale without limit: all of them, which callers choose, would take 130 MB.
         localedata._cache.clear()
 
 
 def _locale(language: str) -> Locale:
     primary, *subtags = language.replace("_", "-").split("-")
     country = next((subtag.upper() for subtag in subtags if len(subtag) == 2), "")
-    likely = get_global("likely_subtags").get(primary.lower(), primary.lower())
-    for identifier in (f"{primary.lower()}_{country}" if country else likely, likely):
+    script = next((subtag.title() for subtag in subtags if len(subtag) == 4 and subtag.isalpha()), "")
+    in_script = f"{primary.lower()}_{script}" if script else primary.lower()
+    likely = get_global("likely_subtags")
+    usual = likely.get(primary.lower(), primary.lower())
+    if script and not country:
+        country = likely.get(in_script, usual).rpartition("_")[2]
+    for identifier in (f"{in_script}_{country}" if country else usual, usual):
         with suppress(ValueError, UnknownLocaleError):
             return Locale.parse(identifier)
     return Locale("en", "US")
@@ -152,13 +157,14 @@ def _names(known: Mapping[str, Mapping[str, Mapping[int, str]]]) -> Names:
     }
 
 
-_FIELDS = {"y": "yyyy", "yy": "yy", "EEEE": "dddd", "cccc": "dddd", "a": "tt", "G": "g"}
+_FIELDS = {"y": "yyyy", "yy": "yy", "EEEE": "dddd", "cccc": "dddd", "a": "tt", "b": "tt", "B": "tt", "G": "g"}
 
 
 def _date_pattern(cldr: str) -> str:
     """A pattern of CLDR (Unicode TR 35) in .NET's syntax; fields that .NET lacks are left out."""
     parts: list[str] = []
-    for part in _DATE_FIELD.findall(cldr):
+    for match in _DATE_FIELD.finditer(cldr):
+        part = match[0]
         letter = part[0]
         if part in _FIELDS:
             parts.append(_FIELDS[part])
@@ -200,7 +206,7 @@ def _affixes(pattern: str) -> Affixes:
 def machine_culture() -> Culture:
     """The culture of values for machines: .NET's invariant culture, but without group separators.
 
-    A number in a URL or a JSON body is parsed again, and 1,234.50 is no number there.
+    Programs parse numbers in URLs and JSON bodies, where 1,234.50 is not a number.
     """
     return replace(
         culture_of("en"),

@@ -9,7 +9,7 @@ t tt            AM or PM                        z zz zzz K      offset from UTC
 g               era                             %d              a single letter as a pattern
 / and :         the culture's separators        'text' "text" \\c   literal
 
-Dates count as their midnight. Times are UTC.
+A date is formatted as its midnight. Times are UTC.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TOKEN = re.compile(
 )
 _LONGEST = {"f": 7, "F": 7, "K": 1}
 _WIDEST_YEAR = 9
-#: Letters that stand for themselves, as in yyyy-MM-ddTHH:mm:ssZ; other letters are mistakes, such as YYYY.
+#: Literal letters, as in yyyy-MM-ddTHH:mm:ssZ; other letters, as in YYYY, are refused as mistakes.
 _LITERAL_LETTERS = "TZ"
 
 #: ("field" | "separator" | "text", text)
@@ -62,7 +62,7 @@ def is_date_format(format: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def parse(pattern: str) -> Tokens | None:
-    """The parts of a pattern; None for an invalid one, or one without any part of a date."""
+    """The tokens of a pattern; None if it is invalid or contains no part of a date."""
     tokens: list[Token] = []
     for match in _TOKEN.finditer(pattern):
         if field := match["field"]:
@@ -81,7 +81,7 @@ def parse(pattern: str) -> Tokens | None:
 
 
 def format_date(value: datetime.date, format: str, culture: Culture, english: Culture) -> str:
-    """A date or date-time in a format that `is_date_format`. `english`: of the formats that are the same everywhere."""
+    """A date or date-time in a valid format (`is_date_format`). `english`: culture of culture-independent formats."""
     letter = _SAME.get(format, format)
     if letter in ("O", "R", "s", "u"):
         culture = english
@@ -91,7 +91,7 @@ def format_date(value: datetime.date, format: str, culture: Culture, english: Cu
     moment = value if isinstance(value, datetime.datetime) else datetime.datetime.combine(value, datetime.time())
     if moment.tzinfo is not None:
         moment = moment.astimezone(datetime.UTC)
-    # .NET has the genitive of a month beside a day.
+    # .NET uses the genitive of a month next to a day.
     context = "format" if ("field", "d") in tokens or ("field", "dd") in tokens else "stand-alone"
     return "".join(_token_text(token, moment, culture, context) for token in tokens)
 

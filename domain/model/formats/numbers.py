@@ -30,7 +30,7 @@ _SCIENTIFIC = re.compile(r"[Ee][+-]?0")
 
 @dataclass(frozen=True, slots=True)
 class Standard:
-    """C, D, N or P, and its number of digits; None is the culture's."""
+    """C, D, N or P, and its number of digits; None: the culture's."""
 
     letter: str
     digits: int | None
@@ -62,7 +62,7 @@ class Pattern:
     sections: tuple[Section | None, ...]
 
     def section(self, index: int) -> tuple[Section, int]:
-        """The section for positive (0), negative (1) or zero (2), and which one it is."""
+        """The section for positive (0), negative (1) or zero (2) numbers, and its index."""
         result = self.sections[index] if index < len(self.sections) else None
         if result is None:
             index, result = 0, self.sections[0]
@@ -75,7 +75,7 @@ NumberFormat = Standard | Pattern
 
 @lru_cache(maxsize=1024)
 def parse(format: str, *, whole: bool = False) -> NumberFormat | None:
-    """The parsed format; None if there is none such. `whole`: of whole numbers, which have D."""
+    """The parsed format; None if it is invalid. `whole`: for whole numbers, which also accept D."""
     standard = _STANDARD.fullmatch(format)
     if standard is not None:
         letter = standard["letter"].upper()
@@ -96,7 +96,7 @@ def _parse_pattern(format: str) -> Pattern | None:
             sections[-1].append((match["sign"], ""))
         elif match["text"] is not None:
             if match["text"] in "'\"\\":
-                return None  # a quote or backslash without its partner
+                return None  # an unclosed quote, or a backslash at the end
             sections[-1].append(("", match["text"]))
         else:
             sections[-1].append(("", match["single"] or match["double"] or match["escaped"] or ""))
@@ -121,7 +121,7 @@ def _section(tokens: list[tuple[str, str]]) -> Section:
             continue
         if sign == ".":
             if point >= 0:
-                continue  # only the first one counts
+                continue  # as in .NET, only the first decimal point counts
             point = digits
         elif sign in ("0", "#"):
             digits += 1
@@ -215,7 +215,7 @@ def _grouped(whole: str, groups: tuple[int, ...], separator: str) -> str:
 
 
 def _borders(length: int, groups: tuple[int, ...]) -> frozenset[int]:
-    """Numbers of digits after which, from the decimal point on, a separator stands."""
+    """Numbers of digits, counted from the decimal point, after which a group separator follows."""
     borders: list[int] = []
     index = at = 0
     while groups[index]:
@@ -232,5 +232,5 @@ def _rounded(number: Decimal, places: int) -> Decimal:
 
 
 def _context(number: Decimal, places: int = 0) -> Context:
-    """A context that holds every digit."""
+    """A decimal context with enough precision for every digit."""
     return Context(prec=len(number.as_tuple().digits) + abs(number.adjusted()) + places + 400)

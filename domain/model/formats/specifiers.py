@@ -12,14 +12,14 @@ from domain.model.formats import dates, numbers, texts
 from domain.model.formats.cultures import Culture, culture_of, machine_culture
 from foundation.kinds import Kind
 
-#: Longest format that is accepted.
+#: Maximum length of a format.
 MAX_LENGTH = 100
 NUMBERS = "C D N P with a number of digits (N2), a pattern (#,##0.00)"
 _REAL_NUMBERS = "C N P with a number of digits (N2), a pattern (#,##0.00)"
 DATES = "d D f F g G M O R s t T u U y, a pattern (dd.MM.yyyy HH:mm)"
 _TEXTS = "C A T D, a language (EN)"
 _PROPERTIES = "V D VD VDI, with a language (VD_EN)"
-#: Kind → what it accepts, for messages; other kinds have no formats. The names are the same in every language.
+#: Kind → its specifiers, for messages in every language; other kinds have no formats.
 ALLOWED: Mapping[Kind, str] = {
     Kind.MULTILANGUAGE: _TEXTS,
     Kind.INT: NUMBERS,
@@ -49,7 +49,7 @@ SHOW_MEASURE = frozenset(name for known in _MEASURED.values() for name, (_, orde
 
 
 def shows_measure(kind: Kind, format: str) -> bool:
-    """Whether the text of a value has its unit or currency."""
+    """Whether the format shows the unit or currency of the value."""
     return "M" in _MEASURED.get(kind, {}).get(format.upper(), ("", ""))[1]
 
 
@@ -59,7 +59,7 @@ def allowed(kind: Kind, *, is_property: bool = False) -> str:
 
 
 def accepts(kind: Kind, format: str, *, is_property: bool = False) -> bool:
-    """Whether values of the kind, and perhaps of a custom property, have the format."""
+    """Whether the format is valid for values of the kind. is_property: of a custom property."""
     if len(format) > MAX_LENGTH:
         return False
     if is_property and is_property_format(kind, format):
@@ -77,15 +77,15 @@ def accepts(kind: Kind, format: str, *, is_property: bool = False) -> bool:
 
 
 def is_property_format(kind: Kind, format: str) -> bool:
-    """Whether it is a format of the custom property. `d` of a date is its short form, D the description."""
+    """Whether the format is one of custom properties. For dates `d` is the short date, `D` the description."""
     return texts.is_property_format(format) and (kind is Kind.STRING or format == format.upper())
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Who reads a text: a language with its culture, or a machine.
+    """The reader of a text: a person with a language and its culture, or a machine.
 
-    country_tag  the language with a country (en-GB), where it is known; that of another language does not count
+    country_tag  the language with a country (en-GB), if known; ignored if it has another language
     """
 
     language: str

@@ -1,7 +1,7 @@
 """Formats of multilanguage texts and of values of custom properties.
 
 C CURRENT G          the text in the reader's language, or nothing
-A ANY                that one, else the English one, else the first
+A ANY                the text in the reader's language, else the English one, else the first
 T TRANSLITERATED     as A; Cyrillic letters become Latin ones for a reader of another script
 D DUMP CONTENTS      every text: EN=Chair BG=Стол
 EN BG DE …           the text in this language, or nothing
@@ -22,13 +22,13 @@ _CYRILLIC = "абвгдежзийклмнопрстуфхцчшщъыьэюяё�
 _LATIN = """
     a b v g d e zh z i y k l m n o p r s t u f h ts ch sh sht a y y e yu ya yo dj gj ye dz i yi j lj nj c kj i u dzh g
 """
-#: As the Bulgarian law on transliteration; letters of other languages as they are read in English.
+#: Bulgarian letters by the Bulgarian law on transliteration; letters of other languages by English pronunciation.
 _TO_LATIN = {
     ord(letter): text
     for small, written in zip(_CYRILLIC, _LATIN.split(), strict=True)
     for letter, text in ((small, written), (small.upper(), written.capitalize()))
 }
-#: Languages that are written in Cyrillic, and so read it.
+#: Languages written in Cyrillic.
 _CYRILLIC_READERS = frozenset({"be", "bg", "kk", "ky", "mk", "mn", "ru", "sr", "tg", "uk"})
 
 
@@ -71,7 +71,7 @@ def is_text_format(format: str) -> bool:
 
 
 def format_texts(texts: Mapping[str, str], format: str, language: str) -> str:
-    """A multilanguage text in a format that `is_text_format`, for a reader of the language."""
+    """A multilanguage text in a valid format (`is_text_format`), for a reader of the language."""
     known = _TEXTS.get(format.upper())
     return str(texts.get(format.upper().replace("_", "-"), "")) if known is None else known(texts, language)
 
@@ -86,9 +86,9 @@ def is_property_format(format: str) -> bool:
 
 
 def format_property(stored: Mapping[str, Any], value: str, format: str, language: str) -> str:
-    """A custom property in a format that `is_property_format`.
+    """A custom property in a valid format (`is_property_format`).
 
-    stored: {"Value", "Description"?, "ValueId"?}; value: its text. Without a description or an id, their marks are left
+    stored: {"Value", "Description"?, "ValueId"?}; value: its text. Punctuation of a missing description or id is left
     out, too.
     """
     known, _, asked = format.upper().partition("_")

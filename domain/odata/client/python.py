@@ -94,7 +94,7 @@ def _package() -> str:
 def _model(schema: Node) -> Iterator[str]:
     for name, node in _kinds(schema, "EnumType"):
         members = {member: value for member, value in node.items() if not member.startswith(("$", "@"))}
-        # Flags travel as the names joined by commas.
+        # A value of a flags enum is a string: member names joined by commas.
         yield f"\n\nclass {name}(StrEnum):\n"
         yield "".join(f'    {_identifier(member)} = "{member}"\n' for member in members) or "    pass\n"
     for name, node in _kinds(schema, "ComplexType"):
@@ -116,7 +116,7 @@ def _members(schema: Node, node: Node) -> Iterator[str]:
 
 
 def _annotation(schema: Node, member: Node, prefix: str = "") -> str:
-    """The Python type of a property, parameter or result. prefix: the module of the model, with its dot."""
+    """The Python type of a property, parameter or result. prefix: module of the model classes with a dot, or ""."""
     name = str(member.get("$Type", "Edm.String"))
     if name.startswith(_OWN):
         own = name.removeprefix(_OWN)
@@ -214,7 +214,7 @@ def _base_types_first(schema: Node) -> list[tuple[str, Node]]:
 
 
 def _class_name(name: str) -> str:
-    """Attributes are often called Amount and Quantity, which would hide these types in their classes."""
+    """The name of a type's class. Amount and Quantity get a suffix: properties of these names would shadow them."""
     return f"{name}Value" if name in ("Amount", "Quantity") else name
 
 

@@ -52,14 +52,14 @@ class Entity(Complex):
     odata_id: str | None = Field(default=None, alias="@odata.id")
 
     def reference(self) -> dict[str, str]:
-        """What stands for this entity in another one's body."""
+        """The JSON that refers to this entity in another entity's body. Raises ValueError without `odata_id`."""
         if self.odata_id is None:
             raise ValueError("the entity has no @odata.id: it was not read from the instance")
         return {"@odata.id": self.odata_id}
 
 
 E = TypeVar("E", bound=Entity)
-#: Tells which entity is meant: its Id, or an entity that was read.
+#: Identifies an entity: its Id, or an Entity that was read.
 Key = UUID | str | Entity
 
 
@@ -75,7 +75,7 @@ class ApiError(Exception):
 
 
 class ClientCredentials(httpx.Auth):
-    """Access tokens of a service application (RFC 6749, 4.4), renewed a minute before they end."""
+    """Access tokens of a service application (RFC 6749, 4.4), renewed a minute before they expire."""
 
     requires_response_body = True
 
@@ -87,7 +87,7 @@ class ClientCredentials(httpx.Auth):
         self._token, self._ends = "", 0.0
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        """Fetch a token where there is none that lasts."""
+        """Add the token, which is fetched first if none is valid."""
         if time.monotonic() > self._ends:
             response = yield self._request
             _check(response)
@@ -98,9 +98,9 @@ class ClientCredentials(httpx.Auth):
 
 
 class Connection:
-    """The Domain API of one instance.
+    """A connection to the Domain API of one instance.
 
-    instance   its address, as https://platform.example
+    instance   base URL, such as https://platform.example
     auth       ClientCredentials, or an access token
     """
 
@@ -120,7 +120,7 @@ class Connection:
         self._http.close()
 
     def send(self, method: str, path: str, *, query: dict[str, str] | None = None, body: Any = None) -> Any:
-        """Send a request; returns the JSON of the answer, text of another one, or None. Raises ApiError."""
+        """Send a request; returns the response's JSON, its text if it is not JSON, or None. Raises ApiError."""
         content = None if body is None else json.dumps(body, default=str)
         headers = {} if body is None else {"Content-Type": "application/json;IEEE754Compatible=true"}
         text = "&".join(f"{name}={quote(value, safe='')}" for name, value in (query or {}).items())
@@ -134,7 +134,7 @@ class Connection:
 
     @contextmanager
     def transaction(self, model: str = "common") -> Iterator[None]:
-        """Requests inside belong to one transaction: committed at the end, rolled back after an exception."""
+        """Send the requests inside the block in one transaction: committed at its end, rolled back on an exception."""
         identifier = self.send("POST", "BeginTransaction", body={"model": model})
         identifier = identifier["value"] if isinstance(identifier, dict) else identifier
         self._http.headers["TransactionId"] = identifier
@@ -182,7 +182,7 @@ class EntitySet(Generic[E]):
         top: int | None = None,
         skip: int | None = None,
     ) -> Iterator[E]:
-        """The entities that match, page by page while they are iterated. The texts are OData's: `literal` quotes."""
+        """The entities that match; pages are fetched while iterating. Strings are OData; `literal` quotes values."""
         query = _given(
             {
                 "$filter": filter, "$orderby": orderby, "$select": select, "$expand": expand, "$search": search,
@@ -198,7 +198,7 @@ class EntitySet(Generic[E]):
             page = self._connection.send("GET", following)
 
     def count(self, *, filter: str = "") -> int:
-        """How many entities match."""
+        """The number of entities that match."""
         return int(self._connection.send("GET", f"{self._path}/$count", query=_given({"$filter": filter})))
 
     def create(self, entity: E) -> E:
@@ -238,7 +238,7 @@ def literal(value: object) -> str:
 
 
 def to_json(value: Any) -> Any:
-    """The value as it is sent: of a model the members that were set; entities in them that were read are references."""
+    """The value as request JSON: a model's members that were set; nested entities that were read become references."""
     if isinstance(value, BaseModel):
         names = [name for name in sorted(value.model_fields_set) if name != "odata_id" and not name.startswith("@")]
         return {name: _member(getattr(value, name)) for name in names}

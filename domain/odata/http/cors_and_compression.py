@@ -20,7 +20,7 @@ from identity.cors import origin_allowed
 
 View = Callable[..., HttpResponse]
 
-#: Compressing a smaller body saves no packet.
+#: Compressing a smaller body saves no network packet.
 GZIP_MIN_BYTES = 2048
 #: A page of 1,000 rows shrinks to a tenth at level 1, for a third of level 6's time.
 _GZIP_LEVEL = 1
@@ -30,7 +30,8 @@ _REQUEST_HEADERS = (
     "Prefer, TransactionId, ErpContextParameters, X-Request-Id, X-Change-Reason, traceparent, DPoP, "
     "Idempotency-Key, Repeatability-Request-ID, Repeatability-First-Sent"
 )
-#: An allowed origin may send what it asks for: frameworks add headers of their own, as UI5 its X-SAP-Security-Session.
+#: A list of header names. A preflight allows the headers that it requests: frameworks add their own, such as UI5 its
+#: X-SAP-Security-Session.
 _HEADER_NAMES = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+(\s*,\s*[A-Za-z0-9!#$%&'*+.^_`|~-]+)*", re.ASCII)
 _HEADER_NAMES_BYTES = 2000
 _ANSWER_HEADERS = (
@@ -78,7 +79,10 @@ def _preflight(request: HttpRequest, origin: str) -> HttpResponse:
 
 
 def _share(request: HttpRequest, response: HttpResponse, origin: str) -> None:
-    """Let scripts of the origin read the response. An error before authentication contains no secret."""
+    """Let scripts of the origin read the response, if the caller's application allows it.
+
+    Before authentication the origins of all applications are allowed: an error there contains no secret.
+    """
     caller = getattr(request, "call_context", None)
     if origin_allowed(origin, caller.application if caller is not None else None):
         response.headers["Access-Control-Allow-Origin"] = origin

@@ -1,4 +1,4 @@
-"""GET /api/domain/dry-runs/{id}: the report of a dry run whose response had no room for it."""
+"""GET /api/domain/dry-runs/{id}: the report of a dry run whose response is not a JSON object."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class DryRunReport(PlatformView):
     http_method_names = ["get", "head"]
 
     def get(self, request: Request, id: str) -> Response:
-        """The report. Raises NotFound for one that is gone after ten minutes, or another caller's."""
+        """The report. Raises NotFound after ten minutes, and for another caller's report."""
         report = kept_report(id, context_of(request))
         if report is None:
             raise errors.NotFound(errors.RESOURCE_NOT_FOUND, request.path)

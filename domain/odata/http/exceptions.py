@@ -1,4 +1,4 @@
-"""Failures of views as the error of spec 07: settings.REST_FRAMEWORK's EXCEPTION_HANDLER."""
+"""Renders failures of views as the error of spec 07: settings.REST_FRAMEWORK's EXCEPTION_HANDLER."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def known_error(error: Exception, request: HttpRequest) -> Exception:
 
 
 def _details(problems: Any, target: str = "") -> Iterator[errors.Detail]:
-    """Problems of a serializer, in lists and by name, as details whose target is the path of the value."""
+    """The errors of a serializer, nested in lists and dicts, as details whose target is the path of the value."""
     if isinstance(problems, dict):
         for name, inner in problems.items():
             at = target if name == api_settings.NON_FIELD_ERRORS_KEY else f"{target}/{name}" if target else str(name)

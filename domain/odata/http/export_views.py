@@ -21,20 +21,19 @@ from domain.odata.http.views import http_response, service_root
 from domain.odata.message.message import ODataResponse, ReceivedRequest
 from domain.odata.service import handler
 from domain.odata.service.current_model import with_current_model
-from domain.odata.sheets.exporting import KINDS, MOST_IN_A_MINUTE, checked_names, importable, rows_of, write_export
+from domain.odata.sheets.exporting import KINDS, checked_names, count_export, importable, rows_of, write_export
 from domain.query.base.access import Access
 from foundation import errors
-from foundation.file_responses import TemporaryFileResponse
 from foundation.messages import TranslatableMessage as Message
+from foundation.streamed_responses import TemporaryFileResponse
 from identity.audit_actors import actor_of_call
 from identity.audit_kinds import DataExported
 from identity.authentication import require_scope_of
 from identity.context import CallContext
-from identity.rate_limits import count
 from identity.rest import context_of
 from identity.rest_views import PlatformView
 
-#: Options that say what the columns are, or that mean nothing to a file; the others choose the rows.
+#: Options that select columns or have no meaning for a file; the others select rows.
 _NOT_OF_ROWS = frozenset({"select", "expand", "count", "format", "template"})
 _SEPARATOR = re.compile("&(?=(?:[^']*'[^']*')*[^']*$)")
 
@@ -45,7 +44,7 @@ class Export(PlatformView):
     http_method_names = ["get"]
 
     def get(self, request: Request, set_name: str, kind: str) -> HttpResponseBase:
-        """The file; its columns are those of `$select`, in paths such as Customer.Number, else all that can be set."""
+        """The file. Columns: $select with paths such as Customer.Number, else all attributes that can be set."""
         context = context_of(request)
         require_scope_of(context.scopes, "read")
         query, root = request.META.get("QUERY_STRING", ""), service_root(request._request)
@@ -75,8 +74,7 @@ def _exported(context: CallContext, set_name: str, kind: str, query: str, root: 
     write_export(file, kind, repository, names, rows_of(context, repository, names, ids))
     actor = actor_of_call(context)
     note(DataExported, by=actor, subject=repository.name, rows=len(ids), format=kind, query=query[:500])
-    file.flush()
-    # The name of a CSV file tells the import what is in it.
+    # The import takes the repository of a CSV file from the file's name.
     return TemporaryFileResponse(file, filename=f"{repository.set_name}.{kind}", content_type=KINDS[kind])
 
 
@@ -85,7 +83,7 @@ def _name(option: str) -> str:
 
 
 class _Refused(Exception):
-    """The API refuses the query with this response."""
+    """Carries the error response with which the API refused the query."""
 
     def __init__(self, response: ODataResponse) -> None:
         super().__init__(response.status)
@@ -93,7 +91,7 @@ class _Refused(Exception):
 
 
 def _ids(context: CallContext, set_name: str, query: str, root: str) -> Iterator[str]:
-    """The keys of the rows, as the API answers the query, page by page. Raises _Refused."""
+    """The keys of the rows that the query selects, read page by page through the OData service. Raises _Refused."""
     context = context.with_(prefer={"odata.maxpagesize": str(settings.PAGE_SIZE_MAX)}, top_paging=False)
     headers = {"accept": "application/json;odata.metadata=none"}
     while True:
@@ -115,7 +113,7 @@ def _check(context: CallContext, rows: int) -> None:
         )
     user = context.user.id if context.user is not None else context.application
     try:
-        count(f"export:{user}", limit, amount=max(rows, limit // MOST_IN_A_MINUTE, 1))
+        count_export(user, rows)
     except errors.TooManyRequests as limited:
         seconds = limited.retry_after_seconds or 1
         raise errors.TooManyRequests(seconds, retry_after_seconds=seconds, code=errors.EXPORTS_LIMITED) from limited

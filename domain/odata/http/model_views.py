@@ -19,7 +19,7 @@ from domain.odata.http.views import http_response, lower_headers
 from domain.odata.message.message import JSON
 from domain.odata.metadata import discovery, model_documents, model_json, openapi
 from domain.odata.metadata.model_documents import Document
-from foundation import errors, stamps
+from foundation import cache_versions, errors
 from identity.rest import context_of, has_credential
 from identity.rest_views import PlatformView, PublicView
 
@@ -27,13 +27,13 @@ from identity.rest_views import PlatformView, PublicView
 class OpenApi(PlatformView):
     """The OpenAPI document: the standard model without a token, and custom properties with one.
 
-    `?namespace=Crm.Sales` asks for a part of it.
+    `?namespace=Crm.Sales` selects a part of it.
     """
 
     permission_classes = ()
 
     def get_authenticators(self) -> list[BaseAuthentication]:
-        """None without a token: a cookie of an older client must not refuse the document."""
+        """No authenticators without a token: an invalid cookie of an older client must not cause a 401."""
         return super().get_authenticators() if has_credential(self.request) else []
 
     def get(self, request: Request) -> HttpResponse:
@@ -42,7 +42,7 @@ class OpenApi(PlatformView):
 
 
 class DetailsSerializer(serializers.Serializer[None]):
-    """Whether all members are asked for."""
+    """The query option `details`: whether the document has all members."""
 
     details = serializers.BooleanField(default=False)
 
@@ -53,7 +53,7 @@ class StandardModel(PublicView):
     def get(self, request: Request, set_name: str = "") -> HttpResponse:
         details = _details(request)
         if set_name:
-            # Names come from callers: a cache of them would be unbounded.
+            # Not cached: callers choose the names, so the cache would be unbounded.
             return _document(request, Document(orjson.dumps(discovery.model_of_set(set_name, None))))
         key = f"standardmodel {details} {get_language()}"
         write = partial(discovery.model, None, details=details)
@@ -85,7 +85,7 @@ class SiteCurrentModel(PlatformView):
 
 
 class LegacyLogin(PublicView):
-    """Refuses the reference platform's older login and names the way to go instead (spec 14, 14.4).
+    """Refuses the reference platform's older login; the error names the replacement (spec 14, 14.4).
 
     The body with the password is not read.
     """
@@ -100,15 +100,15 @@ class LegacyLogin(PublicView):
 class Reset(PlatformView):
     """Drops the caches of the model in every process of the machine, from the next request on.
 
-    Definitions of custom properties, documents and query plans are cached under this stamp. All that is dropped must be
-    made again, so only those may ask for it whose saves of custom properties do the same.
+    Definitions of custom properties, documents and query plans are cached under this cache version. Rendering them
+    again is expensive, so it takes the permission to change custom properties, whose saves drop the caches as well.
     """
 
     http_method_names = ["get", "post"]
 
     def post(self, request: Request) -> Response:
         access.require(context_of(request), repositories["Systems.Bpm.CustomProperties"], "update")
-        stamps.bump(custom_properties.STAMP)
+        cache_versions.bump(custom_properties.CACHE_VERSION)
         return Response({"success": True})
 
     get = post

@@ -29,7 +29,7 @@ from foundation.messages import translated
 from identity.context import CallContext
 
 JSON = "application/json"
-#: Rows of a preview: at most, and unless the caller says how many.
+#: Rows of a preview: maximum and default.
 MOST_PREVIEWED, PREVIEWED = 200, 20
 _DRY_RUN = "Prefer: erpnet.dry-run"
 #: Options of a spreadsheet: fields of the form that has the file, or in the query string.
@@ -55,9 +55,9 @@ class Import(Operation):
     def run(self, call: OperationCall) -> Result:
         """{"@erpnet.result", "objects": […], "data-exchange"?} in input order.
 
-        A spreadsheet is the body, or the field `file` of a form. Answers of its refused rows have `@erpnet.source`:
-        sheet, row and cells. With `preview`, even an empty one, nothing is imported: {"@erpnet.result", "sheets": […],
-        "objects": […]}, the answers of the first rows.
+        A spreadsheet is the body, or the field `file` of a form. Answers of its rows have `@erpnet.source`: sheet, row
+        and, where a row is refused, cells. With `preview`, even an empty one, nothing is imported:
+        {"@erpnet.result", "sheets": […], "objects": […]}, the answers of the first rows.
         """
         if call.transaction_id is not None:
             raise invalid_body(Message("Import has transactions of its own; send no TransactionId"))
@@ -68,9 +68,9 @@ class Import(Operation):
             if media == FORM:
                 file, media, fields = _of_form(file, call.headers["content-type"])
                 given.update(fields)
-            # An empty field says nothing, except that a preview is asked for: that never imports.
+            # An empty field counts as missing, except `preview`: a request for a preview must never import.
             given = {name: value for name, value in given.items() if name in _OPTIONS and (value or name == "preview")}
-            return _import_sheets(call.context, SheetSource(file, KINDS[media], _mapping(call.context, given)), given)
+            return _import_sheets(call, SheetSource(file, KINDS[media], _mapping(call.context, given)), given)
         if media not in (JSON, ""):
             raise errors.UnsupportedMediaType(errors.UNSUPPORTED_MEDIA_TYPE, ", ".join((JSON, *KINDS, FORM)), media)
         if "preview" in given:
@@ -83,7 +83,7 @@ class Import(Operation):
         source = JsonObjectFile(file, "objects")
         options = read_options(source.members())
         summary = ImportSummary()
-        return _answered(import_objects(call.context, source.elements(), options, summary), summary)
+        return _answered(call, import_objects(call.context, source.elements(), options, summary), summary)
 
 
 def _of_form(body: BinaryIO, content_type: str) -> tuple[BinaryIO, str, dict[str, str]]:
@@ -100,7 +100,7 @@ def _of_form(body: BinaryIO, content_type: str) -> tuple[BinaryIO, str, dict[str
 
 
 def kind_of(name: str, media: str) -> str:
-    """The media type of a spreadsheet that was sent as a file of a form. Raises UnsupportedMediaType for others."""
+    """The media type of a form's file, by its declared type or its extension. Raises UnsupportedMediaType."""
     if media in KINDS:
         return media
     ending = PurePath(name).suffix.removeprefix(".").lower()
@@ -110,13 +110,15 @@ def kind_of(name: str, media: str) -> str:
     raise errors.UnsupportedMediaType(errors.UNSUPPORTED_MEDIA_TYPE, ", ".join(KINDS), media)
 
 
-def _answered(answers: Iterator[dict[str, Any]], summary: ImportSummary, **members: Any) -> Result:
-    # One buffer: the result precedes the objects in the body, but is known only after them.
+def _answered(call: OperationCall, answers: Iterator[dict[str, Any]], summary: ImportSummary, **members: Any) -> Result:
+    # The objects are buffered, because `@erpnet.result` precedes them in the body and is known only after them.
     written = bytearray(b"[")
     for answer in answers:
         written += orjson.dumps(answer)
         written += b","
     written[max(1, len(written) - 1) :] = b"]"
+    call.dataset.warnings += summary.warnings
+    call.dataset.traces += summary.traces
     body = {"@erpnet.result": summary.result, **members, "objects": orjson.Fragment(bytes(written))}
     if summary.exchange is not None:
         body["data-exchange"] = reference_path(repositories["Systems.Exchange.DataExchanges"], summary.exchange)
@@ -126,13 +128,13 @@ def _answered(answers: Iterator[dict[str, Any]], summary: ImportSummary, **membe
 # --- spreadsheets -------------------------------------------------------------------------------------------------
 
 
-def _import_sheets(context: CallContext, source: SheetSource, given: Mapping[str, str]) -> Result:
-    options = _options(given)
+def _import_sheets(call: OperationCall, source: SheetSource, given: Mapping[str, str]) -> Result:
+    context, options = call.context, _options(given)
     summary = ImportSummary()
     offset, limit = _number(given, "offset") or 0, _number(given, "limit")
     if "preview" not in given:
         source.check()
-        return _answered(import_sheets(context, source, options, summary, offset=offset, limit=limit), summary)
+        return _answered(call, import_sheets(context, source, options, summary, offset=offset, limit=limit), summary)
     preview = _previewed(given["preview"])
     found = source.all_sheets()
     sheets = [described(each) if isinstance(each, BoundSheet) else _unbound(each) for each in found]
@@ -140,7 +142,7 @@ def _import_sheets(context: CallContext, source: SheetSource, given: Mapping[str
         return Result({"@erpnet.result": "fail", "sheets": sheets, "objects": []}, is_object=True)
     rows = source.count()
     answers = import_sheets(context, source, replace(options, rolled_back=True), summary, offset=offset, limit=preview)
-    return _answered(answers, summary, rows=rows, sheets=sheets)
+    return _answered(call, answers, summary, rows=rows, sheets=sheets)
 
 
 def import_sheets(
@@ -152,17 +154,17 @@ def import_sheets(
     offset: int = 0,
     limit: int | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """Import the rows, or `limit` of them behind the first `offset`; yields an answer for each, in order.
+    """Import the rows, or `limit` of them after the first `offset`; yields a result for each, in order.
 
-    Answers of refused rows, and all of a dry run, say where the row is and what it holds. The file is read a second
+    Answers say where the row is; of refused rows, and all of a preview, what it holds, too. The file is read a second
     time beside the answers, which in all-objects mode come after all rows.
     """
     end = None if limit is None else offset + limit
     bodies, rows = islice(source.bodies(), offset, end), islice(source.rows(), offset, end)
     for answer, (sheet, row) in zip(import_objects(context, bodies, options, summary), rows, strict=False):
+        answer["@erpnet.source"] = {"sheet": sheet.sheet.name, "row": row.number}
         if options.rolled_back or answer["@erpnet.result"] == "fail":
-            cells = sheet.cells(row)
-            answer["@erpnet.source"] = {"sheet": sheet.sheet.name, "row": row.number, "cells": cells}
+            answer["@erpnet.source"]["cells"] = sheet.cells(row)
         yield answer
 
 
@@ -188,14 +190,14 @@ def _unbound(sheet: UnboundSheet) -> dict[str, Any]:
 
 
 def _reason(problem: errors.PlatformError) -> str:
-    """The message; of "The body cannot be used: sheet …" what comes behind the colon, as people sent a file."""
+    """The message; of INVALID_BODY only the reason, without "The body cannot be used", since people sent a file."""
     if problem.code is errors.INVALID_BODY:
         return translated(problem.parameters[0], gettext)
     return problem.message
 
 
 def _previewed(text: str) -> int:
-    """The rows of a preview. Raises BadRequest for what is no number of rows that it may have."""
+    """The number of rows of a preview. Raises BadRequest unless it is a number from 1 to MOST_PREVIEWED."""
     number = _number({"preview": text}, "preview") if text else PREVIEWED
     if number is None or not 1 <= number <= MOST_PREVIEWED:
         raise errors.BadRequest(
@@ -215,7 +217,7 @@ def _number(given: Mapping[str, str], name: str) -> int | None:
 
 
 def _mapping(context: CallContext, given: Mapping[str, str]) -> FileMapping:
-    """The mapping: JSON, or the name of a saved one. `repository` is that of sheets that the mapping names none for."""
+    """The mapping: JSON, or the name of a saved one. `repository` applies to sheets without one in the mapping."""
     text = given.get("mapping", "{}")
     if text.startswith("{"):
         try:

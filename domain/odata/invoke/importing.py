@@ -1,16 +1,16 @@
 """Imports many objects in one request, individually or all or nothing (spec 03, 3.4).
 
-Objects are read, applied and answered one after another. In per-object mode each has its own dataset and commit. In
-all-objects mode they share one database transaction; datasets of CHUNK objects bound the memory.
+Objects are read and applied one after another, and each has a result. In per-object mode each has its own dataset and
+commit. In all-objects mode they share one database transaction; datasets of CHUNK objects bound the memory.
 """
 
 from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
+from itertools import chain
 from typing import Any, Literal, cast
 
 import orjson
@@ -27,6 +27,7 @@ from domain.odata.message.json_body import invalid_body
 from domain.odata.message.references import annotation, reference_path
 from domain.odata.write.payload import PayloadReader
 from foundation import dry_runs, errors
+from foundation.batches import batched
 from foundation.error_summaries import ErrorSummary
 from foundation.execution_slot import defer_to_slot
 from foundation.messages import TranslatableMessage as Message
@@ -35,6 +36,8 @@ from identity.context import CallContext
 
 logger = logging.getLogger(__name__)
 CHUNK = 200
+#: Maximum of different warnings that an import keeps of its commits.
+WARNINGS_KEPT = 100
 TransactionMode = Literal["per-object", "all-objects"]
 
 
@@ -54,13 +57,28 @@ class ImportOptions:
 
 @dataclass(slots=True)
 class ImportSummary:
-    """The result of an import, complete after the last answer has been read. error: of the first failed object."""
+    """The summary of an import, complete after the last object's result has been read.
+
+    error      of the first failed object
+    warnings   of rules, in all-objects mode, where a commit's warnings belong to no single object; at most
+               WARNINGS_KEPT different ones
+    traces     of rules, likewise
+    """
 
     succeeded: int = 0
     failed: int = 0
     exchange: str | None = None
     failures: list[str] = field(default_factory=list)
     error: ErrorSummary | None = None
+    warnings: list[str] = field(default_factory=list)
+    traces: list[Mapping[str, Any]] = field(default_factory=list)
+
+    def note_rules(self, dataset: Dataset) -> None:
+        """Add the warnings and traces of the rules that ran on the dataset."""
+        self.traces += dataset.traces
+        for warning in dataset.warnings:
+            if len(self.warnings) < WARNINGS_KEPT and warning not in self.warnings:
+                self.warnings.append(warning)
 
     @property
     def result(self) -> str:
@@ -70,10 +88,10 @@ class ImportSummary:
 
 def read_options(members: dict[str, Any]) -> ImportOptions:
     """Options from the body's members. Raises BadRequest for unknown names and values."""
-    known = {"transaction", "model", "loggingLevel", "objects"}
+    known = ("objects", "transaction", "model", "loggingLevel")
     unknown = [name for name in members if name not in known and "@" not in name]
     if unknown:
-        raise errors.BadRequest(errors.UNKNOWN_PARAMETER, "Import", unknown[0], target=unknown[0])
+        raise errors.unknown_parameter("Import", unknown[0], known)
     if "objects" not in members:
         raise errors.BadRequest(errors.MISSING_PARAMETER, "Import", "objects", target="objects")
     mode = _given(members, "transaction", "per-object")
@@ -100,9 +118,9 @@ def _not_one_of(name: str, value: Any, expected: str) -> errors.BadRequest:
 def import_objects(
     context: CallContext, objects: Iterable[Any], options: ImportOptions, summary: ImportSummary
 ) -> Iterator[dict[str, Any]]:
-    """Apply each object; yields its answer, in input order. `summary` is filled in as answers are read.
+    """Apply each object; yields its result, in input order. `summary` is filled in as results are read.
 
-    In all-objects mode a failure ends the import: the other objects are answered as undone.
+    In all-objects mode a failure ends the import: the results of the other objects say that they were undone.
     """
     if options.rolled_back:
         options = replace(options, logging_level=0)
@@ -113,7 +131,7 @@ def import_objects(
     elif options.transaction == "per-object":
         answers = _each(context, objects, options)
     else:
-        answers = _together(context, objects, options)
+        answers = _together(context, objects, options, summary)
     for answer in answers:
         if answer["@erpnet.result"] == "success":
             summary.succeeded += 1
@@ -127,7 +145,7 @@ def import_objects(
 
 
 def _pause() -> None:
-    """Between two objects: let another request run. Raises PayloadTooLarge in a dry run that takes too long."""
+    """Let another request run between two objects. Raises PayloadTooLarge in a dry run that takes too long."""
     defer_to_slot()
     if (run := dry_runs.current()) is not None:
         run.check_time()
@@ -139,7 +157,7 @@ def _each(context: CallContext, objects: Iterable[Any], options: ImportOptions) 
 
 
 def _tried(context: CallContext, objects: Iterable[Any], options: ImportOptions) -> Iterator[dict[str, Any]]:
-    """What each object would do after those before it: a failure of one leaves the others as they are."""
+    """The results of a dry run, in which each object sees the effects of those before it; failed ones have none."""
     locks = AdvisoryLocks(whole=True)
     with tempfile.SpooledTemporaryFile(max_size=1 << 20) as answers:
         with dry_runs.dry_run():
@@ -167,25 +185,31 @@ def _one(context: CallContext, body: Any, options: ImportOptions, locks: Advisor
     except Exception as error:
         answer = _failure(error, context)
     if dataset is not None and dataset.warnings:
+        if (run := dry_runs.current()) is not None:
+            for warning in dataset.warnings:
+                run.add("warnings", warning)
         answer["@erpnet.message"] = " ".join([*filter(None, [answer.get("@erpnet.message")]), *dataset.warnings])
     if dataset is not None and dataset.traces:
         answer["@erpnet.trace"] = list(dataset.traces)
     return answer
 
 
-def _together(context: CallContext, objects: Iterable[Any], options: ImportOptions) -> Iterator[dict[str, Any]]:
+def _together(
+    context: CallContext, objects: Iterable[Any], options: ImportOptions, summary: ImportSummary
+) -> Iterator[dict[str, Any]]:
     locks = AdvisoryLocks(whole=True)
-    # Answers wait in a file until the commit: a hundred thousand of them need many times the memory of a chunk.
+    # A file holds the results until the commit: a hundred thousand of them need many times the memory of a chunk.
     with tempfile.SpooledTemporaryFile(max_size=1 << 20) as answers:
         done, chunk = 0, _Chunk(context, options)
         iterator = iter(objects)
         try:
             with transaction.atomic():
-                while bodies := list(islice(iterator, CHUNK)):
+                for bodies in batched(iterator, CHUNK):
                     chunk = _Chunk(context, options, bodies)
                     result = run_with_retries(chunk.write, locks=locks)
                     answers.writelines(orjson.dumps(answer) + b"\n" for answer in result)
                     done += len(result)
+                    summary.note_rules(chunk.dataset)
                     chunk = _Chunk(context, options)
         except Exception as error:
             undone = {
@@ -195,7 +219,9 @@ def _together(context: CallContext, objects: Iterable[Any], options: ImportOptio
                 "@erpnet.message": gettext("Undone, because another object of the import failed."),
             }
             failure = _failure(error, context)
-            # A refused commit is not caused by a single object: its error answers every object of the chunk.
+            summary.note_rules(chunk.dataset)
+            summary.warnings.clear()
+            # A refused commit is not caused by a single object: its error is the result of every object of the chunk.
             applied = len(chunk.answers)
             before, refused = (done, applied) if chunk.is_committing else (done + applied, 1)
             for _ in range(before):
@@ -214,20 +240,22 @@ class _Chunk:
     """Objects that are committed together.
 
     bodies          the objects
-    answers         answers of the objects applied so far
+    answers         results of the objects applied so far
     is_committing   whether all objects were applied and their commit has begun
+    dataset         the dataset of the last attempt
     """
 
     def __init__(self, context: CallContext, options: ImportOptions, bodies: Sequence[Any] = ()) -> None:
         self._context, self._options, self.bodies = context, options, bodies
+        self.dataset = Dataset(context)
         self.answers: list[dict[str, Any]] = []
         self.is_committing = False
 
     def write(self, retry: RetryState) -> list[dict[str, Any]]:
-        """Apply and commit the objects; returns their answers."""
+        """Apply and commit the objects; returns their results."""
         self.answers, self.is_committing = [], False
         with retry.transaction():
-            dataset = Dataset(self._context, model=self._options.model, locks=retry.locks)
+            self.dataset = dataset = Dataset(self._context, model=self._options.model, locks=retry.locks)
             for body in self.bodies:
                 self.answers.append(_answer(_apply(dataset, body)))
                 _pause()
@@ -237,7 +265,7 @@ class _Chunk:
 
 
 def _apply(dataset: Dataset, body: Any) -> Record | None:
-    if isinstance(body, errors.PlatformError):  # the source could not make an object of it
+    if isinstance(body, errors.PlatformError):  # a spreadsheet row with an unusable cell
         raise body
     if not isinstance(body, dict):
         raise invalid_body(Message("an object to import must be a JSON object"))
@@ -250,7 +278,7 @@ def _apply(dataset: Dataset, body: Any) -> Record | None:
 
 
 def _no_type(name: Any) -> Message:
-    """The error for an @odata.type that is no type, but the name of a set, a common mistake."""
+    """The error message for an invalid @odata.type; names the type if the value is a set, a common mistake."""
     named = repositories.for_set(str(name))
     if named is None:
         return Message("@odata.type must name an entity type, not {0}", quoted(name))
@@ -282,7 +310,7 @@ def _failure(error: Exception, context: CallContext) -> dict[str, Any]:
 
 
 def _summary(answer: dict[str, Any]) -> ErrorSummary | None:
-    """In the caller's language, and without the rule: of an import's errors only the answers are kept."""
+    """The error of a failed object's result, whose message is in the caller's language; it lacks the failing rule."""
     error = answer.get("@erpnet.error")
     return None if error is None else ErrorSummary(error["type"], error["code"], error["message"])
 
@@ -297,7 +325,7 @@ class _Log:
         self.pending: list[dict[str, Any]] = []
 
     def begin(self) -> None:
-        """The exchange, in preparation."""
+        """Create the data exchange, in preparation."""
         if self.options.logging_level < 1:
             return
         dataset = Dataset(self.context)

@@ -11,7 +11,9 @@ from domain.dataset.checks import access
 from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
 from domain.dataset.transactions.domain_transactions import TransactionDataset
+from domain.model.naming import near
 from domain.model.registry import repositories
+from domain.model.repository import Repository
 from domain.odata.message.failures import failure
 from domain.odata.message.json_body import parse_object
 from domain.odata.message.message import (
@@ -27,7 +29,7 @@ from domain.odata.message.message import (
 from domain.odata.message.pending_json import pending_response
 from domain.odata.message.references import annotation, check_target, parse_reference
 from domain.odata.metadata.csdl import untyped
-from domain.odata.operations.catalogue import Operation, OperationCall, Result, check_arguments
+from domain.odata.operations.catalogue import Operation, OperationCall, Parameter, Result, check_arguments
 from domain.odata.read import reader
 from domain.odata.resources import targets
 from domain.odata.resources.resolver import plain_value
@@ -41,14 +43,14 @@ _SHAPING = frozenset({"select", "expand", "compute"})
 _OF_QUERIES = _SHAPING | {
     "filter", "search", "orderby", "top", "skip", "count", "apply", "skiptoken", "deltatoken", "index",
 }  # fmt: skip
-#: Options that a collection of entities has for its rows.
+#: Query options for results that are a collection of entities.
 _OF_ROWS = _SHAPING | {"filter", "search", "orderby", "top", "skip", "count", "skiptoken"}
 
 
 def invoke(request: ODataRequest, target: targets.Call, dataset: Dataset) -> Callable[[], ODataResponse]:
     """Run the operation; the returned function makes the response once the dataset is committed or stored."""
     operation, options = target.operation, request.options
-    # First: a request without an acceptable media type must not write.
+    # Negotiated first: a request without an acceptable media type must not write.
     served = operation.served
     form = negotiate(request.headers.get("accept", ""), options.format, served) if served else Negotiated("")
     if not operation.is_function:
@@ -64,7 +66,9 @@ def invoke(request: ODataRequest, target: targets.Call, dataset: Dataset) -> Cal
             check_preconditions(request, record)
     given = dict(target.arguments)
     if operation.is_function:
-        given = {**_arguments_of_body(request), **_implicit_arguments(request, operation), **given}
+        in_path = {name.lower() for name in given}
+        behind = {**_arguments_of_body(request, operation), **_implicit_arguments(request, operation)}
+        given |= {name: value for name, value in behind.items() if name.lower() not in in_path}
         _check_options(operation, options, given)
     elif not operation.raw_body:
         is_text = operation.takes_text and request.content_type == TEXT
@@ -72,7 +76,7 @@ def invoke(request: ODataRequest, target: targets.Call, dataset: Dataset) -> Cal
             require_json(request)
         given.update(parse_object(request.body, optional=True))
     # An operation with a raw body reads its parameters from the query string.
-    named = {name: value for name, value in given.items() if "@" not in name}
+    named = _without_annotations(operation, given)
     arguments = named if operation.raw_body else check_arguments(operation, named)
     result = operation.perform(
         OperationCall(
@@ -90,12 +94,31 @@ def invoke(request: ODataRequest, target: targets.Call, dataset: Dataset) -> Cal
     return lambda: render(request, operation, result, dataset, form)
 
 
-def _arguments_of_body(request: ODataRequest) -> dict[str, Any]:
+def _without_annotations(operation: Operation, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters by name: the value of `name@odata.bind` is that of a parameter that takes an entity (spec 02, 2.3).
+
+    Other annotations are ignored. Raises BadRequest(UNKNOWN_PARAMETER) for one that binds no such parameter.
+    """
+    entities = {each.name.lower(): each.name for each in operation.parameters if _entities_for(each) is not None}
+    result: dict[str, Any] = {}
+    for name, value in given.items():
+        parameter, sign, term = name.partition("@")
+        if not sign:
+            result[name] = value
+        elif parameter and term.lower().removeprefix("odata.") == "bind":
+            if parameter.lower() not in entities:
+                hint = near(parameter, entities.values())
+                raise errors.BadRequest(errors.UNKNOWN_PARAMETER, operation.name, name, hint, target=name)
+            result[parameter] = value
+    return result
+
+
+def _arguments_of_body(request: ODataRequest, operation: Operation) -> dict[str, Any]:
     """Parameters of a function in the body of a GET, as the platform's .NET client sends them."""
     if not request.body.strip():
         return {}
     require_json(request)
-    return {name: value for name, value in parse_object(request.body, optional=True).items() if "@" not in name}
+    return _without_annotations(operation, parse_object(request.body, optional=True))
 
 
 def _implicit_arguments(request: ODataRequest, operation: Operation) -> dict[str, Any]:
@@ -103,9 +126,13 @@ def _implicit_arguments(request: ODataRequest, operation: Operation) -> dict[str
     names = {parameter.name.lower() for parameter in operation.parameters}
     aliases = {alias.name: alias.value for alias in request.options.aliases}
     result = {name: plain_value(value, aliases) for name, value in aliases.items() if name.lower() in names}
+    plain: set[str] = set()
     # Not from the parsed options: `top` and `search` are names of parameters, too.
     for name, value in parse_qsl(request.query, keep_blank_values=True):
         if name.lower() in names:
+            if name in plain:
+                raise errors.repeated_parameter(name)
+            plain.add(name)
             result[name] = value[1:-1].replace("''", "'") if len(value) > 1 and value[0] == value[-1] == "'" else value
     return result
 
@@ -123,6 +150,11 @@ def _check_options(operation: Operation, options: QueryOptions, arguments: Mappi
         raise errors.NotSupported(Message("${0} behind {1}", name, operation.name), target=f"${name}")
 
 
+def _entities_for(parameter: Parameter) -> Repository[Any] | None:
+    """The repository of the entities that the parameter takes; None for values."""
+    return repositories.for_type(parameter.type) if parameter.type.startswith("Erp.") else None
+
+
 def _dereferenced(
     operation: Operation, arguments: dict[str, Any], request: ODataRequest, dataset: Dataset
 ) -> dict[str, Any]:
@@ -132,7 +164,7 @@ def _dereferenced(
     """
     for parameter in operation.parameters:
         value = arguments.get(parameter.name)
-        declared = repositories.for_type(parameter.type) if parameter.type.startswith("Erp.") else None
+        declared = _entities_for(parameter)
         if value is None or declared is None:
             continue
         text = annotation(value, "id") if isinstance(value, dict) else value
@@ -158,8 +190,8 @@ def render(
     if result.failure is not None:
         return _failed(request, result.failure, dataset)
     headers = {**NO_STORE, **result.headers}
-    if result.poll is not None and not request.depth:
-        return ODataResponse(200, b"", {"Content-Type": JSON, **headers}, result.poll)
+    if result.push is not None and not request.depth:
+        return ODataResponse(200, b"", {"Content-Type": JSON, **headers}, result.push)
     if result.no_content or (
         result.record is None and result.text is None and result.value is None and operation.returns is None
     ):
@@ -171,7 +203,7 @@ def render(
         response.headers.update(headers)
         return response
     if result.record is not None and operation.creates:
-        # As the creation of an entity by POST (OData Protocol 4.01, 11.5.5.1).
+        # Responded to like the creation of an entity by POST (OData Protocol 4.01, 11.5.5.1).
         read = partial(reader.entity_response, request, status=201)
         return written(request, dataset, result.record, status=201, default="representation", read=read)
     if result.record is not None:
@@ -203,7 +235,7 @@ def render(
 
 
 def _failed(request: ODataRequest, error: errors.PlatformError, dataset: Dataset) -> ODataResponse:
-    """The error as a response inside a Domain transaction, where raising it would undo earlier commits."""
+    """Raise the error; inside a Domain transaction return its response, as raising would undo earlier commits."""
     if not isinstance(dataset, TransactionDataset):
         raise error
     return failure(error, request.context, f"{request.method} {request.path}")

@@ -1,4 +1,4 @@
-"""PlanChange: what a change of a custom entity's definition would do (spec 10, 10.3)."""
+"""PlanChange: previews a change of a custom entity's definition (spec 10, 10.3)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The report of a dry run (spec 12, 12.1): `Prefer: erpnet.dry-run`.
 
 @erpnet.dryRun      the report, in a response that is a JSON object
-X-Dry-Run-Report    the URL of the report, in all others: kept for the same caller (foundation.kept_texts)
+X-Dry-Run-Report    the URL of the report, in other responses; stored for the same caller (foundation.kept_texts)
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ANNOTATION = "@erpnet.dryRun"
 LINK = "X-Dry-Run-Report"
 #: Path of the reports, beside the service root.
 REPORTS_PATH = "dry-runs/"
-#: Of the entries; the rest of the report is short.
+#: Maximum of the entries; the rest of the report is short.
 MAX_REPORT_BYTES = kept_texts.MAX_BYTES - 10_000
 _SECTIONS = ("changes", "rules", "notRun", "warnings", "webhooks", "mails")
 
@@ -61,8 +61,10 @@ def report_of(run: DryRun, context: CallContext, warnings: Iterable[str] = ()) -
 
 
 def _entries_of_hooks(run: DryRun, context: CallContext) -> list[ReportEntry]:
-    """What the hooks tell; nothing after the only commit has failed (its savepoint would have taken them along), or
-    after a failed statement, since PostgreSQL then answers no query any more.
+    """The entries of the dry run's hooks; none after the only commit has failed, or after a failed statement.
+
+    A failed commit drops its hooks with its savepoint, but the only commit has none. After a failed statement
+    PostgreSQL executes no query.
     """
     if connection.needs_rollback:
         return []
@@ -74,7 +76,7 @@ def _entries_of_hooks(run: DryRun, context: CallContext) -> list[ReportEntry]:
 
 
 def _without_destination(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Rules know addresses that only administrators see."""
+    """The entry without the destination, which only administrators may see."""
     return {name: value for name, value in entry.items() if name != "destination"}
 
 
@@ -99,11 +101,11 @@ def encoded(report: Report) -> bytes:
 
 
 def _dumps(entry: Any) -> bytes:
-    return orjson.dumps(entry, default=_default)
+    return orjson.dumps(entry, default=_default, option=orjson.OPT_UTC_Z)
 
 
 def _default(value: Any) -> Any:
-    """Decimals keep their digits."""
+    """orjson's fallback: a Decimal as an exact JSON number, other values as text."""
     return orjson.Fragment(format(value.normalize(), "f")) if isinstance(value, Decimal) else str(value)
 
 
@@ -111,13 +113,13 @@ def attach(response: ODataResponse, report: Report, context: CallContext, servic
     """Add the report or its URL to the response."""
     applied = response.headers.get("Preference-Applied")
     response.headers["Preference-Applied"] = f"{applied}, {DRY_RUN}" if applied else DRY_RUN
-    # It is no failure of the instance, so it has no record.
+    # A failed dry run is not recorded as a failed request.
     response.error = None
     text = encoded(report)
     if is_object(response):
         response.body = with_members(response.body, {ANNOTATION: orjson.Fragment(text)})
     else:
-        with suppress(OSError):  # the disk is full: the answer stays what it is
+        with suppress(OSError):  # the disk is full: the response has no link
             id = kept_texts.kept_texts().keep(_caller(context), text)
             response.headers[LINK] = f"{service_root.removesuffix('odata/')}{REPORTS_PATH}{id}"
 
@@ -126,10 +128,10 @@ def attach(response: ODataResponse, report: Report, context: CallContext, servic
 
 
 def kept_report(id: str, context: CallContext) -> bytes | None:
-    """The JSON of a stored report of the same caller; None for one that is gone, or another caller's."""
+    """The JSON of a stored report of the same caller; None if it has expired or is another caller's."""
     return kept_texts.kept_texts().find(_caller(context), id)
 
 
 def _caller(context: CallContext) -> str:
-    """The user and the application."""
+    """The owner of a stored report: user and application."""
     return f"{context.user.id if context.user is not None else ''} {context.application}"

@@ -1,4 +1,4 @@
-"""Failures as OData error responses (spec 07)."""
+"""Renders failures as OData error responses (spec 07)."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def failure(error: Exception, context: CallContext, place: str) -> ODataResponse
     """The error as a response. A bug of the platform is logged with its traceback and `place`, the method and path."""
     known = known_error(error)
     if known is error and not isinstance(error, errors.PlatformError):
-        # Also in a thread that no request owns.
+        # The id is passed because the thread may not be one of a request.
         logger.exception("unhandled exception in %s", place, extra={"request_id": context.request_id})
     rendered = errors.render(known, correlation_id=context.request_id, debug=settings.DEBUG)
     headers = {"Content-Type": f"{JSON};charset=utf-8", **NO_STORE, **rendered.headers}
-    # Escaped, because messages quote text of callers, which may have no encoding.
+    # Escaped, because messages quote callers' text, which may have lone surrogates.
     body = json.dumps(rendered.body, default=str).encode()
     return ODataResponse(rendered.status, body, headers, error=summary_of(known))
 
@@ -51,6 +51,6 @@ def known_error(error: Exception) -> Exception:
             # Checked when the database commits: another request has deleted the target meanwhile.
             return errors.Refused(errors.REFERENCE_IN_USE, Message("an entity"), str(error))
         case DatabaseError() if model_version.has_changed():
-            # A statement for columns of a custom entity that are gone.
+            # The statement has columns of a custom entity that were dropped.
             return model_version.ModelChanged()
     return error

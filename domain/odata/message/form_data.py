@@ -19,7 +19,7 @@ FORM = "multipart/form-data"
 def read_form(body: BinaryIO, content_type: str) -> tuple[QueryDict, MultiValueDict[str, UploadedFile[bytes]]]:
     """The fields of a form, and its files, which are on disk. Raises BadRequest for a body that is no form.
 
-    Django bounds the fields: their number, and together DATA_UPLOAD_MAX_MEMORY_SIZE.
+    Django limits the number of fields, and their total size to DATA_UPLOAD_MAX_MEMORY_SIZE.
     """
     length = body.seek(0, 2)
     body.seek(0)

@@ -32,10 +32,10 @@ def parse_json(body: bytes) -> Any:
     except RecursionError as exc:
         raise invalid_json(Message("nested deeper than {0} levels", MAX_DEPTH)) from exc
     except ValueError as exc:
-        # Integers of thousands of digits; Python refuses to convert them.
+        # Python refuses to convert integers of thousands of digits.
         longest = sys.get_int_max_str_digits()
         raise invalid_json(Message("a number has at most {0} digits", longest), info=str(exc)) from exc
-    # Without so many brackets it cannot be deeper.
+    # A body with fewer brackets cannot exceed the maximum.
     if text.count("{") + text.count("[") > MAX_DEPTH:
         check_depth(value, 0)
     if "\\u" in text:

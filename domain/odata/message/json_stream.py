@@ -85,7 +85,7 @@ class JsonObjectFile:
 
 
 class _Reader:
-    """A window on the text that moves forward only."""
+    """Reads the text forward through a bounded window."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file

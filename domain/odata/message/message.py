@@ -14,8 +14,8 @@ from domain.query.base.representation import MetadataLevel, Representation, Vers
 from domain.syntax.ast import QueryOptions, ResourcePath
 from foundation import errors
 from foundation.error_summaries import ErrorSummary
-from foundation.long_polls import LongPoll
 from foundation.messages import TranslatableMessage as Message
+from foundation.streamed_responses import Push
 from identity.context import CallContext
 
 T = TypeVar("T")
@@ -23,10 +23,10 @@ T = TypeVar("T")
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def frozen_for_checkers(*, kw_only: bool = False) -> Callable[[type[T]], type[T]]:
-    """A dataclass that the type checker alone keeps from changes.
+    """A dataclass that is frozen for the type checker only.
 
-    A frozen dataclass sets each field by a function call: with the 26 fields of a request a twelfth of the work of a
-    keyed read in a batch.
+    A dataclass that is frozen at run time sets each field by a function call: for the 26 fields of a request, a twelfth
+    of the time of a keyed read in a batch.
     """
     return dataclass(slots=True, eq=False, kw_only=kw_only)
 
@@ -87,15 +87,15 @@ class ODataRequest(ReceivedRequest):
 class ODataResponse:
     """A response.
 
-    poll          a long poll that makes the body later
-    error         of a failed request, else the first of the failed parts of a batch or objects of an import
-    failed_parts  their number
+    push          sends the body later (a long poll)
+    error         of a failed request, or of the first failed part of a batch or object of an import
+    failed_parts  number of failed parts or objects
     """
 
     status: int
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
-    poll: LongPoll | None = None
+    push: Push | None = None
     error: ErrorSummary | None = None
     failed_parts: int = 0
 
@@ -134,8 +134,8 @@ def odata_version(
 ) -> Version:
     """The OData version of the response: 4.0, or 4.01 for a caller who allows it (spec 14, 14.2).
 
-    OData-MaxVersion decides, which a part of a batch inherits. Without it the version is that of the batch, or 4.01 if
-    $format or Accept has the syntax of 4.01. OData-Version says in which version the body of the request is.
+    OData-MaxVersion decides; a part of a batch inherits it. Without it the version is that of the batch, or 4.01 if
+    $format or Accept has the syntax of 4.01. OData-Version is the version of the request's body.
     Raises BadRequest if the caller allows less than 4.0, or sends a body of another version.
     """
     body_version = headers.get("odata-version", "").strip()
@@ -277,4 +277,4 @@ def _representation(
 
 def json_response(value: Any, *, headers: Mapping[str, str] | None = None) -> ODataResponse:
     """A response with a JSON body."""
-    return ODataResponse(200, orjson.dumps(value), {"Content-Type": JSON, **(headers or {})})
+    return ODataResponse(200, orjson.dumps(value, option=orjson.OPT_UTC_Z), {"Content-Type": JSON, **(headers or {})})

@@ -1,4 +1,7 @@
-"""Renders pending entities as JSON if row policies, on values that are not set yet, hide them from queries."""
+"""Renders pending entities as JSON from the dataset, where row policies hide them from queries.
+
+Policies do so while values that they test are not set yet.
+"""
 
 from __future__ import annotations
 
@@ -31,18 +34,18 @@ def pending_response(record: Record, request: ODataRequest, status: int) -> ODat
         body[attribute.name] = json_value(record, attribute, encode=binary_encoder(request.headers))
     return ODataResponse(
         status,
-        orjson.dumps(body, default=_default),
+        orjson.dumps(body, default=_default, option=orjson.OPT_UTC_Z),
         {"Content-Type": f"{JSON};odata.metadata=minimal;charset=utf-8", **NO_STORE},
     )
 
 
 def binary_encoder(headers: Mapping[str, str]) -> EncodeBinary:
-    """How Edm.Binary is written for the caller."""
+    """The encoder of Edm.Binary for the caller: base64 or base64url."""
     return base64.b64encode if reads_standard_base64(headers) else base64.urlsafe_b64encode
 
 
 def shown_value(record: Record, attribute: Attribute, *, encode: EncodeBinary = base64.urlsafe_b64encode) -> Any:
-    """As `json_value`, for JSON that orjson writes: decimals keep their digits."""
+    """As `json_value`, for orjson: decimals are exact JSON numbers."""
     value = json_value(record, attribute, encode=encode)
     if isinstance(value, dict):
         return {name: _exact(inner) for name, inner in value.items()}

@@ -1,6 +1,7 @@
 """Adds warnings and, on request, traces of rules to a response (spec 05, 5.3, 5.5).
 
-X-Warnings, @erpnet.warnings    messages of WARNING actions; the annotation in responses that are a JSON object
+X-Warnings, @erpnet.warnings    messages of WARNING actions, in the header percent-encoded; the annotation in responses
+                                that are a JSON object
 @erpnet.trace, X-Rule-Trace     the run of rules, for administrators who send `Prefer: erpnet.trace-rules`; the
                                 annotation in responses that are a JSON object, the header in all others and in
                                 errors, up to MAX_TRACE_HEADER_BYTES
@@ -11,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 import orjson
 
@@ -19,9 +21,12 @@ from domain.odata.message.message import JSON, ODataResponse
 from foundation import dry_runs
 from identity.context import CallContext
 
+#: Printable ASCII without the percent sign.
+_PLAIN_IN_HEADERS = "".join(map(chr, range(32, 127))).replace("%", "")
 TRACE_RULES = "erpnet.trace-rules"
 #: Servers and proxies refuse responses with larger headers than some 8 KB in all.
 MAX_TRACE_HEADER_BYTES = 4096
+MAX_WARNINGS_HEADER_BYTES = 2048
 
 
 def trace_asked(context: CallContext) -> bool:
@@ -38,7 +43,7 @@ def annotate(response: ODataResponse, dataset: Dataset | None) -> ODataResponse:
         for warning in dataset.warnings:
             run.add("warnings", warning)
     if dataset.warnings and response.status < 400:
-        response.headers["X-Warnings"] = " | ".join(" ".join(text.split()) for text in dataset.warnings)
+        response.headers["X-Warnings"] = warnings_header(dataset.warnings)
         annotations["@erpnet.warnings"] = dataset.warnings
     if trace_asked(dataset.context):
         applied = response.headers.get("Preference-Applied")
@@ -49,6 +54,23 @@ def annotate(response: ODataResponse, dataset: Dataset | None) -> ODataResponse:
     if annotations and is_object(response):
         response.body = with_members(response.body, annotations)
     return response
+
+
+def warnings_header(warnings: Sequence[str]) -> str:
+    """The warnings in one line of ASCII: `%` and characters beyond it are percent-encoded in UTF-8.
+
+    Includes as many as fit, at least one; `…` replaces the rest.
+    """
+    shown: list[str] = []
+    size = 0
+    for text in warnings:
+        part = quote(" ".join(text.split()), safe=_PLAIN_IN_HEADERS)
+        size += len(part) + 3
+        if shown and size > MAX_WARNINGS_HEADER_BYTES:
+            shown.append(quote("…"))
+            break
+        shown.append(part)
+    return " | ".join(shown)
 
 
 def trace_header(traces: Sequence[Mapping[str, Any]]) -> str:
@@ -76,4 +98,4 @@ def with_members(body: bytes, members: Mapping[str, Any]) -> bytes:
     # Inserted as text: parsing a large body again would cost more than rendering it did.
     rest = body.rstrip()[:-1]
     comma = b"" if rest.strip() == b"{" else b","
-    return rest + comma + orjson.dumps(members, default=str)[1:]
+    return rest + comma + orjson.dumps(members, default=str, option=orjson.OPT_UTC_Z)[1:]

@@ -28,9 +28,9 @@ from foundation.kinds import Kind
 
 SCHEMA = "Erp"
 CONTAINER = "Container"
-#: The open type of results with undeclared members.
+#: The open complex type, for results with undeclared members.
 OPEN_OBJECT = "OpenObject"
-#: The term that gives an entity set the name which stored entity names have for it (spec 14.1).
+#: Annotation term of an entity set: the repository's name in stored entity names (spec 14.1).
 ENTITY_NAME = "EntityName"
 #: Terms of custom properties: the type of the values, the set that a Reference refers to, the unit or currency.
 PROPERTY_TERMS = ("PropertyType", "ReferencedEntitySet", "Unit", "Currency")
@@ -54,7 +54,7 @@ _CAPABILITIES: Node = {
 
 
 def csdl_document(media_type: str, version: Version, *, flat: bool = False) -> Document:
-    """$metadata in the media type: application/xml, or application/json, which exists from 4.01 on."""
+    """$metadata as application/xml or, from 4.01 on, application/json."""
 
     def write() -> bytes:
         tree = csdl_tree(version, flat=flat)
@@ -67,9 +67,9 @@ def csdl_tree(version: Version = "4.01", *, custom: bool = True, flat: bool = Fa
     """The whole model as CSDL JSON.
 
     custom   with the instance's custom properties
-    flat     each entity type has all its members and no base type, for clients that know no inheritance (UI5)
+    flat     each entity type has all its members and no base type, for clients without support of inheritance (UI5)
 
-    A tree of 4.0 is to be written as XML. It has an open complex type where 4.01 has Edm.Untyped.
+    A tree of 4.0, for XML only, has an open complex type where 4.01 has Edm.Untyped.
     """
     schema: Node = {"$Alias": "Self"}
     for enum in sorted(_enums(), key=lambda enum: enum.edm_name):
@@ -166,7 +166,7 @@ def _entity_type(repository: Repository[Any], *, custom: bool, flat: bool) -> No
             "$Collection": True,
             "$Type": f"{SCHEMA}.{repositories[child.repository].entity_type}",
             "$Partner": child.back_reference,
-            # What happens to the rows when their owner is deleted (OASIS CSDL 4.01, 8.6).
+            # OASIS CSDL 4.01, 8.6.
             **({"$OnDelete": "Cascade"} if _owns(child) else {}),
         }
     for known in custom_properties.definitions(repository.name).values() if custom else ():
@@ -180,7 +180,7 @@ def _entity_type(repository: Repository[Any], *, custom: bool, flat: bool) -> No
 
 
 def _calculated(repository: Repository[Any], name: str, value_type: ValueType) -> Node:
-    """A calculated attribute of an administrator."""
+    """A calculated attribute, which an administrator has defined."""
     edm = edm_type(value_type)
     node: Node = {} if edm == "Edm.String" else {"$Type": edm}
     node["$Nullable"] = True
@@ -202,7 +202,7 @@ def edm_type(value_type: ValueType) -> str:
 
 
 def _custom(known: custom_properties.Definition) -> Node:
-    """A custom property: its value is an object whatever its type, which annotations tell."""
+    """A custom property: the value is always a complex type; annotations give the type inside it."""
     target = repositories[known.allowed_from].set_name if known.allowed_from else ""
     told = zip(PROPERTY_TERMS, (known.property_type, target, known.unit, known.currency), strict=True)
     return {
@@ -297,7 +297,7 @@ def type_node(name: str, version: Version = "4.01") -> Node:
 
 
 def untyped(version: Version) -> str:
-    """The type of any JSON value. 4.0 has none: an open complex type comes nearest."""
+    """The type of any JSON value: Edm.Untyped or, in 4.0, an open complex type."""
     return f"{SCHEMA}.{OPEN_OBJECT}" if version == "4.0" else "Edm.Untyped"
 
 

@@ -67,7 +67,7 @@ def _xml_property(parent: ElementTree.Element, name: str, node: Node) -> None:
 
 def _xml_navigation(parent: ElementTree.Element, name: str, node: Node) -> None:
     attributes = {"Name": name, "Type": _xml_type(node)}
-    # CSDL 4.01, 8.3: a collection never says whether it is nullable.
+    # A collection-valued navigation property has no Nullable attribute (CSDL 4.01, 8.3).
     if not node.get("$Collection"):
         attributes["Nullable"] = xml_text(node.get("$Nullable", False))
     if "$Partner" in node:

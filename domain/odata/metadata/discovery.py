@@ -80,7 +80,7 @@ def _aggregate_root(repository: Repository[Any]) -> Repository[Any]:
 
 
 def _category(repository: Repository[Any]) -> str:
-    """What kind of data it is, as its declaration says."""
+    """The reference platform's category of the repository's data."""
     if repository.category:
         return repository.category
     if repository.is_document:

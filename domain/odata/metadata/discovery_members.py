@@ -1,7 +1,7 @@
 """Attributes and references of the discovery documents, with BaseInfo (spec 14, 14.3).
 
-Every value follows from the declarations. A member of BaseInfo that describes what this product does not have (Open
-Exchange, summaries and widths of columns, obsolete attributes) has the value that says so.
+Every value follows from the declarations. Members of BaseInfo about features that this product does not have (Open
+Exchange, summaries and widths of columns, obsolete attributes) have the value for "none".
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _CALCULATED = ("CalculatedAttributes", gettext_noop("Calculated attributes"))
 _CUSTOM = ("CustomProperties", gettext_noop("Custom properties"))
 _SYSTEM = ("SystemAttributes", gettext_noop("System attributes"))
 
-#: LogicalOrder of an attribute is its place times this, so that a client may sort its own between them.
+#: LogicalOrder of an attribute is its position times this, so that clients can insert their own between two.
 _ORDER_STEP = 10
 
 _TEXT = ("Equals", "GreaterThanOrLessThan", "Like", "EqualsIn")
 _ORDERED = ("Equals", "GreaterThanOrLessThan", "EqualsIn")
-#: What `$filter` takes for values of each kind; `Like` stands for contains, startswith, endswith.
+#: Kind → filter operators that `$filter` supports; `Like` stands for contains, startswith, endswith.
 _FILTERS = {
     Kind.GUID: _TEXT,
     Kind.STRING: _TEXT,
@@ -59,7 +59,7 @@ _FILTERS = {
     Kind.MULTILANGUAGE: _TEXT,
     Kind.REFERENCE: ("Equals", "Like", "EqualsIn"),
 }
-#: Default functions by DefaultValueType; one that is none of its members has a default that the client cannot know.
+#: Default function → member of DefaultValueType; "None" for a default that the client cannot compute.
 _DEFAULTS = {
     new_guid: "NewGuid",
     utc_now: "CurrentDateTimeUtc",
@@ -77,7 +77,7 @@ _SUBTYPES = {
 
 
 def attribute_nodes(repository: Repository[Any], *, custom: bool) -> list[Node]:
-    """The values of an entity, in declared order; `custom`: then the instance's custom properties."""
+    """The attributes of an entity, in declared order, then with `custom` the instance's custom properties."""
     nodes = [
         _attribute(repository, attribute, order)
         for order, attribute in enumerate(repository.attributes.values(), 1)
@@ -154,7 +154,7 @@ def _reference(repository: Repository[Any], attribute: Attribute, order: int) ->
 
 
 def _custom(repository: Repository[Any], known: custom_properties.Definition, order: int) -> Node:
-    """A custom property; its value is an object, and one column holds all of an entity's."""
+    """A custom property. Its value is an object; one column stores all custom properties of an entity."""
     has_list = bool(known.allowed or known.allowed_from)
     return {
         "Name": known.api_name,
@@ -194,7 +194,7 @@ def _custom(repository: Repository[Any], known: custom_properties.Definition, or
 
 
 def _calculated(repository: Repository[Any], name: str, value_type: ValueType, order: int) -> Node:
-    """A calculated attribute of an administrator."""
+    """A calculated attribute, which an administrator has defined."""
     definition = calculated_attributes.definitions(repository)[name]
     language = active_language()
     node: Node = {
@@ -224,7 +224,7 @@ def _calculated(repository: Repository[Any], name: str, value_type: ValueType, o
 
 
 def base_info(repository: Repository[Any], attribute: Attribute, order: int) -> Node:
-    """What the declaration of an attribute or reference says about it."""
+    """BaseInfo of an attribute or reference, from its declaration."""
     kind = attribute.kind
     base = repository.base
     while base is not None and base.base is not None and attribute.name in base.base.attributes:
@@ -260,7 +260,7 @@ def base_info(repository: Repository[Any], attribute: Attribute, order: int) -> 
 
 
 def _info(*, repository_name: str, order: int, nullable: bool, filters: tuple[str, ...], subtype: str = "") -> Node:
-    """Every member in the reference's order, with the values of an attribute that is nothing special."""
+    """BaseInfo with every member, in the reference platform's order, with the values of an ordinary attribute."""
     return {
         "RepositoryName": repository_name,
         "LogicalOrder": order * _ORDER_STEP,
@@ -333,7 +333,7 @@ def _default_type(attribute: Attribute) -> str:
 
 
 def _requires_input(repository: Repository[Any], attribute: Attribute) -> bool:
-    """Whether only the caller can give the value: it is required, and neither a default nor a late one fills it."""
+    """Whether the caller must set the value: it is required, and has neither a default nor a late default."""
     if not attribute.required or attribute.default is not None or _read_only(repository, attribute):
         return False
     return not repository.fills_late(attribute)

@@ -1,7 +1,7 @@
 """Caches documents of the whole model ($metadata, OpenAPI, the plain JSON model) until the model changes.
 
-The version of the model is the registry's generation and the stamp of the custom properties. A commit of definitions
-and `/api/domain/reset` bump the stamp, so that every process renders the documents again.
+The version of the model is the registry's generation and the cache version of the custom properties. A commit of
+definitions and `/api/domain/reset` bump the cache version, so that every process renders the documents again.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from domain.model import custom_properties
 from domain.model.registry import repositories
 from domain.odata.message.message import ODataResponse
-from foundation import stamps
+from foundation import cache_versions
+from foundation.texts import comma_separated
 
-#: The best level: documents are compressed once and read often.
+#: The highest gzip level: documents are compressed once and read often.
 _LEVEL = 9
 
 
@@ -44,7 +45,7 @@ _kept: dict[str, tuple[tuple[int, int], Document]] = {}
 
 def model_document(key: str, write: Callable[[], bytes]) -> Document:
     """The cached document, or a new one if the model has changed."""
-    version = (repositories.generation, stamps.current(custom_properties.STAMP))
+    version = (repositories.generation, cache_versions.current(custom_properties.CACHE_VERSION))
     known = _kept.get(key)
     if known is not None and known[0] == version:
         return known[1]
@@ -68,7 +69,7 @@ def etag_matches(header: str, etag: str) -> bool:
     """If-None-Match by weak comparison (RFC 9110, 13.1.2)."""
     if header.strip() == "*":
         return True
-    return any(part.strip().removeprefix("W/") == etag.removeprefix("W/") for part in header.split(",") if part.strip())
+    return any(part.removeprefix("W/") == etag.removeprefix("W/") for part in comma_separated(header))
 
 
 def accepts_gzip(header: str) -> bool:

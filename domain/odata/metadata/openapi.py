@@ -51,7 +51,7 @@ def openapi_document(*, custom: bool, namespace: str = "") -> Document:
 
     Raises BadRequest (UnknownNamespace) for a namespace that the model does not have.
     """
-    # Only known names are keys of the cache.
+    # Checked first, so that the cache has only known names as keys.
     if namespace and namespace not in openapi_namespaces():
         raise errors.BadRequest(errors.UNKNOWN_NAMESPACE, namespace, near(namespace, openapi_namespaces()))
     write = partial(openapi_tree, custom=custom, namespace=namespace)
@@ -257,7 +257,7 @@ def _operation_item(operation: Operation, bound: Repository[Any] | None) -> Node
 
 
 def _parameter_schema(type_name: str) -> Node:
-    """A parameter of an entity type takes a reference."""
+    """The schema of a parameter; one of an entity type takes a reference."""
     is_entity = type_name.startswith(f"{SCHEMA}.") and repositories.for_type(type_name) is not None
     return ref(REFERENCE) if is_entity else type_schema(type_node(type_name))
 
@@ -281,7 +281,7 @@ def _results(operation: Operation) -> Node:
 
 
 def _batch() -> Node:
-    """Mapping, 4.5.9."""
+    """The path item of $batch (mapping, 4.5.9)."""
     return {
         "summary": "Send a group of requests",
         "tags": [_TAG_OF_UNBOUND],

@@ -25,7 +25,8 @@ class CreateAdjustmentDocuments(Operation):
     def run(self, call: OperationCall) -> Result:
         """The references of the new documents, as in @odata.id, with commas between them.
 
-        They are saved at once, and the transaction no longer has the changes: clients of the reference roll it back.
+        They are saved at once, and the corrections are withdrawn from the transaction, which clients of the reference
+        platform roll back.
         """
         dataset = call.dataset
         if dataset.pending_source is None:
@@ -44,7 +45,7 @@ class CreateAdjustmentDocuments(Operation):
         for lines in corrections.values():
             for line in lines:
                 dataset.withdraw(line)
-            # Totals followed the lines.
+            # The changed lines have also changed the totals of the document.
             dataset.withdraw(lines[0].root, kept=LIFECYCLE)
         return Result(", ".join(f"{each.repository.set_name}({each.id})" for each in adjustments))
 
@@ -73,9 +74,9 @@ def _pending_corrections(dataset: Dataset) -> dict[tuple[str, str], list[Record]
 
 def _adjust(dataset: Dataset, apart: Dataset, lines: list[Record]) -> Record:
     pending = lines[0].root
-    # As the transaction sees it: it may have been made void there.
+    # The pending document, because the transaction may have made it void.
     check_adjustable(pending)
-    # Locked in the order of a commit, so that a release of another adjustment and this one cannot deadlock.
+    # Takes locks in the order of a commit, so that releasing another adjustment meanwhile cannot deadlock with this.
     check_stored_versions(dataset, [pending, *lines])
     document = apart.open(pending.repository, pending.id, "update")
     differences = {line.id: {name: _difference(line, name) for name in CORRECTED} for line in lines}

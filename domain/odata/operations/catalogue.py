@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Literal
 
-from domain.model.naming import near
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.model.values import check_characters
@@ -29,7 +28,7 @@ from foundation import errors
 from foundation.catalogue import Catalogue
 from foundation.enums import EnumType
 from foundation.error_summaries import ErrorSummary
-from foundation.long_polls import LongPoll
+from foundation.streamed_responses import Push
 from identity.context import CallContext
 
 if TYPE_CHECKING:
@@ -100,8 +99,8 @@ class Result:
     records    entities in this order, as `returns` says, rendered by the read engine with the caller's query options
     no_content respond with 204
     text       respond with text/plain (BeginTransaction) unless the caller accepts only JSON
-    poll       a long poll that responds later; in a batch, which has one response for all, `value` is the response
-    error      of the first of `failed_parts`, the number of objects that an import refused
+    push       sends the response later; in a batch, which has one response for all, `value` is the response
+    error      of the first object that an import refused; failed_parts: their number
     """
 
     value: Any = None
@@ -113,7 +112,7 @@ class Result:
     no_content: bool = False
     text: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    poll: LongPoll | None = None
+    push: Push | None = None
     error: ErrorSummary | None = None
     failed_parts: int = 0
 
@@ -151,10 +150,13 @@ class Operation:
         raise NotImplementedError
 
     def perform(self, call: OperationCall) -> Result:
-        """`run`, with an action's changes caused by the caller (spec 05, 5.1). Raises PlatformError.
+        """Run the operation; events treat an action's changes as the caller's (spec 05, 5.1). Raises PlatformError.
 
-        Actions that do not commit (transactions, scripts) change nothing by themselves.
+        A writing operation gets a complete bound entity, so that rules judge what the commit would store. Actions that
+        do not commit (transactions, scripts) change nothing themselves.
         """
+        if self.writes and call.record is not None:
+            call.dataset.complete(call.record)
         if self.is_function or not self.commits:
             return self.run(call)
         with call.dataset.operating():
@@ -190,7 +192,7 @@ class Operation:
         return (TEXT, JSON) if self.takes_text else (JSON,)
 
     def applies_to(self, repository: Repository[Any]) -> bool:
-        """Whether it is bound to the repository's entities."""
+        """Whether the operation is bound to the repository's entities."""
         if self.bound_to == EVERY_ENTITY:
             return True
         if self.bound_to == DOCUMENTS:
@@ -267,15 +269,16 @@ def _typed(operation: Operation, parameter: Parameter, value: Any) -> Any:
 def check_arguments(operation: Operation, given: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments by declared name, in declared order, with defaults; null for an optional one is its default.
 
-    Raises BadRequest for an unknown name, a missing or null required one, and a value of another type.
+    Raises BadRequest for an unknown name, one given twice, a missing or null required one, and a value of another type.
     """
     declared = {parameter.name.lower(): parameter for parameter in operation.parameters}
     named: dict[str, Any] = {}
     for name, value in given.items():
         parameter = declared.get(name.lower())
         if parameter is None:
-            hint = near(name, [p.name for p in operation.parameters])
-            raise errors.BadRequest(errors.UNKNOWN_PARAMETER, operation.name, name, hint, target=name)
+            raise errors.unknown_parameter(operation.name, name, [each.name for each in operation.parameters])
+        if parameter.name in named:
+            raise errors.repeated_parameter(parameter.name)
         named[parameter.name] = _typed(operation, parameter, value)
     arguments: dict[str, Any] = {}
     for parameter in operation.parameters:

@@ -18,7 +18,7 @@ class GetOrCreateExtensibleDataObject(Operation):
     name = "GetOrCreateExtensibleDataObject"
     bound_to = EVERY_ENTITY
     is_function = True
-    # It may create, so a token for reading is not enough.
+    # The function may create an entity.
     scope = "update"
     returns = "Erp.Systems_Core_ExtensibleDataObject"
 
@@ -26,7 +26,7 @@ class GetOrCreateExtensibleDataObject(Operation):
         """The data object. Raises Forbidden unless the caller may read, and to create one, create data objects."""
         entity, objects = call.bound, repositories[_OBJECTS]
         access.require(call.context, objects, "read")
-        # Saved at once, also within a Domain transaction, unless the entity itself is still to be saved.
+        # Saved at once, even within a Domain transaction, unless the entity itself is not stored yet.
         apart = call.transaction_id is not None and not entity.is_new
         dataset = Dataset(call.context) if apart else call.dataset
         dataset.lock_value(objects, f"EntityItemId={entity.id}")

@@ -34,7 +34,7 @@ class GetAllParentDocuments(Operation):
     returns = "Collection(Erp.General_Documents_Document)"
 
     def run(self, call: OperationCall) -> Result:
-        """The nearest first. The chain ends at a document that the caller may not see."""
+        """The parents, nearest first, up to the first that the caller may not see."""
         document = call.bound
         return Result(records=[*([document] if call.arguments["includeSelf"] else ()), *_above(document)])
 
@@ -62,13 +62,14 @@ class Complete(Operation):
     parameters = (Parameter("completion", f"Erp.{DOCUMENT_COMPLETION.edm_name}"),)
 
     def run(self, call: OperationCall) -> Result:
-        """204. Documents below that are void, completed, or hidden from the caller stay as they are.
+        """204. Descendants that are void, completed, closed, or hidden from the caller stay as they are.
 
-        Raises Forbidden for one below that the caller may see, but not change.
+        Raises Forbidden for a descendant that the caller may see, but not change.
         """
         document, completion = call.bound, enum_argument(call, "completion", DOCUMENT_COMPLETION)
         if completion != "OnlyDocument":
             for below in reversed(list(_below(call.dataset, document))):
+                call.dataset.complete(below)
                 state = below.values["State"]
                 if below.void or state in ("Completed", "Closed"):
                     continue
@@ -81,7 +82,7 @@ class Complete(Operation):
 
 @operations.register
 class MakeVoid(Operation):
-    """Make a document void, alone or with the documents below it."""
+    """Make a document void, alone or with the documents below it; a completed parent is released again."""
 
     name = "MakeVoid"
     bound_to = DOCUMENTS
@@ -93,9 +94,9 @@ class MakeVoid(Operation):
     )
 
     def run(self, call: OperationCall) -> Result:
-        """204. Documents below that are void, or hidden from the caller, stay as they are.
+        """204. Void descendants, and documents that are hidden from the caller, stay as they are.
 
-        Raises Forbidden for one below that the caller may see, but not change.
+        Raises Forbidden for a descendant, or a completed parent, that the caller may see, but not change.
         """
         document, reason = call.bound, str(call.arguments["reason"] or "")
         void_type = enum_argument(call, "voidType", VOID_TYPE)
@@ -103,9 +104,20 @@ class MakeVoid(Operation):
             for below in reversed(list(_below(call.dataset, document))):
                 if not below.void and (void_type == "VoidWithSubDocuments" or _is_released(below)):
                     call.dataset.open(below.repository, below.id, "update")
+                    call.dataset.complete(below)
                     document_make_void(below, reason)
         document_make_void(document, reason)
+        if call.arguments["resetParentState"]:
+            _release_parent(call.dataset, document)
         return Result(no_content=True)
+
+
+def _release_parent(dataset: Dataset, document: Record) -> None:
+    """Release a completed parent again."""
+    parent = next(_above(document), None)
+    if parent is not None and parent.values["State"] == "Completed" and not parent.void:
+        dataset.open(parent.repository, parent.id, "update")
+        document_change_state(parent, "Released")
 
 
 def _is_released(document: Record) -> bool:
@@ -113,7 +125,7 @@ def _is_released(document: Record) -> bool:
 
 
 def _below(dataset: Dataset, document: Record) -> Iterator[Record]:
-    """The visible documents below, each after its parent."""
+    """The visible descendants, each after its parent."""
     seen, waiting = {document.id}, [document]
     while waiting:
         current = waiting.pop(0)

@@ -56,10 +56,10 @@ class GetPropertyAllowedValues(Operation):
             return Result(_entities(call.dataset, attribute, search, skip, top))
         if attribute is not None:
             pairs = [] if attribute.enum is None else [_pair(each, in_words(each)) for each in attribute.enum.members]
-        elif name in (known := custom_properties.definitions(repository.name)):
-            pairs = list(_of_custom(call, known[name], search))
+        elif (known := custom_properties.named(repository.name, name)) is not None:
+            pairs = list(_of_custom(call, known, search))
         else:
-            hint = near(name, [*repository.attributes, *known])
+            hint = near(name, [*repository.attributes, *custom_properties.definitions(repository.name)])
             raise errors.BadRequest(errors.UNKNOWN_PROPERTY, name, repository.entity_type, hint, target="propertyName")
         found = [pair for pair in pairs if _matches(search, pair["Text"], pair["Value"])]
         return Result(found[skip : skip + top])
@@ -77,7 +77,7 @@ def _of_custom(call: OperationCall, known: custom_properties.Definition, search:
 
 
 def _entities(dataset: Dataset, attribute: Attribute, search: str, skip: int, top: int) -> list[Pair]:
-    """Entities that the caller may refer to, by code; Value is the path that refers to them."""
+    """Entities that the caller may refer to, ordered by code; Value is their @odata.id."""
     target, context = repositories[attribute.target], dataset.context
     top = min(top, settings.PAGE_SIZE_MAX)
     if top == 0 or not access.allowed(context, target, "read"):
@@ -148,7 +148,7 @@ def _number_of_rows(call: OperationCall, name: str, default: int) -> int:
 
 
 def _matches(search: str, *texts: str, exact: bool = False) -> bool:
-    """Match with `%` for any text, in any case; unless exact, the search may match anywhere in a text."""
+    """Whether a text matches the search, where `%` is any text; ignores case. Unless exact, a part may match."""
     parts = search.lower().split("%")
     if not exact:
         parts = ["", *parts, ""]

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from domain.dataset.records.record import ModelName, Record
 from domain.dataset.transactions import domain_transactions
-from domain.dataset.transactions.change_waits import ChangeWait
+from domain.dataset.transactions.change_waits import ChangeWait, change_waits
 from domain.entities.copies import entity_copy
 from domain.entities.document_states import document_change_state, document_recalculate
 from domain.model.registry import repositories
@@ -38,7 +38,7 @@ class GetVersion(Operation):
     returns = "Erp.OpenObject"
 
     def run(self, call: OperationCall) -> Result:
-        """{version, value}: `value` holds the version, too, for clients that expect a plain text."""
+        """{version, value}: both are the version; `value` is for clients that expect a plain text."""
         return Result({"version": VERSION, "value": VERSION}, is_object=True)
 
 
@@ -138,7 +138,8 @@ class WaitForChanges(Operation):
             return Result(result, bare=True)
         take = partial(domain_transactions.changes_take_later, call.context, dataset.row.id, _show(call))
         caller = call.context.user.id if call.context.user is not None else ""
-        return Result({}, bare=True, poll=ChangeWait(dataset.row.id, dataset.row.sequence, take, caller))
+        change_waits.check_room(caller)
+        return Result({}, bare=True, push=ChangeWait(dataset.row.id, dataset.row.sequence, take, caller))
 
 
 def _show(call: OperationCall) -> domain_transactions.Show:
@@ -247,7 +248,7 @@ class CreateNotification(Operation):
 
 
 def _about(record: Record) -> dict[str, Any]:
-    """The notification's link to its entity, as far as its repository has members for it."""
+    """The members that link the notification to its entity, as far as its repository has such members."""
     members = repositories["Systems.Core.Notifications"].attributes
     link = {"EntityName": record.repository.entity_name, "EntityItemId": record.id, "EntityId": record.id}
     return {name: value for name, value in link.items() if name in members}

@@ -1,7 +1,7 @@
 """Reads as of a time: $at, and the versions of one entity between $from and $to (spec 12, 12.3).
 
-The options are those of the OData Extension for Temporal Data for system time. A time has a zone; 2026-11-01 is its
-midnight, UTC. The data stands as the commits up to and including that time have left it.
+The options are those of the OData Extension for Temporal Data for system time. A time has a zone; a date such as
+2026-11-01 is its midnight, UTC. A read sees the commits up to and including that time.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from foundation.messages import written
 from foundation.texts import utc_text
 from identity.context import CallContext
 
-#: Versions in one response; further ones have a next link.
+#: Maximum of versions in one response; a next link leads to further ones.
 _MOST_VERSIONS = 100
 
 
 def at_time(context: CallContext, text: str | None) -> CallContext:
-    """The context for reads as of the time; as it is without one. Raises BadRequest."""
+    """The context for reads as of the time; unchanged for None. Raises BadRequest."""
     return context if text is None else context.with_(at=as_of(moment_of("$at", text)))
 
 
@@ -68,7 +68,7 @@ def _parsed(text: str) -> datetime.datetime | None:
 def versions_between(request: ODataRequest, target: targets.Entity, representation: Representation) -> bytes:
     """The versions that an entity had between $from (the beginning of its history) and $to (now), as JSON.
 
-    Each has the time from which it held, and that of the change that ended it: @erpnet.from, @erpnet.to. Raises
+    Each has @erpnet.from, the time from which it held, and @erpnet.to, the time of the change that replaced it. Raises
     BadRequest, and NotFound if the caller can see none.
     """
     options = request.options
@@ -81,7 +81,7 @@ def versions_between(request: ODataRequest, target: targets.Entity, representati
     )
     times = changes.order_by("change_time_utc").values_list("change_time_utc", flat=True).distinct()
     if options.from_time is None:
-        # One that nobody has changed since has the version of now.
+        # An entity without later changes has only its current version.
         begun = list(times[: _MOST_VERSIONS + 1]) or [until]
     else:
         since = moment_of("$from", options.from_time)

@@ -3,11 +3,11 @@
 `Prefer: odata.track-changes` on a set gives `@odata.deltaLink` on the last page. Its $deltatoken holds the position in
 the change feed when the first page was read. A delta returns the changes committed after that position: entities that
 match the defining query now, and `@removed` for those that were deleted, no longer match $filter, or are no longer
-visible to the caller. An entity may be reported twice, but never too rarely: applying a change twice does no harm.
+visible to the caller. An entity may be reported twice, which does no harm, but is never missed.
 
 A caller with row policies must learn nothing of hidden entities, not even that they change. So the token of such a
-caller also contains marks of the visible entities, and `@removed` names only these. The token grows with the set:
-beyond SEEN_MAX entities the set of a restricted caller is not tracked.
+caller also contains marks (truncated hashes of the ids) of the visible entities, and `@removed` names only these. The
+token grows with the set: beyond SEEN_MAX entities the set of a restricted caller is not tracked.
 
 An entity is reported only if it was itself written. So a set that depends on changes of other entities (a view,
 $expand, $apply, an owned collection), or on their number ($top, $skip), is not tracked: the preference is not applied
@@ -17,9 +17,7 @@ then, as the response shows (8.2.8.6), and a $deltatoken beside such an option i
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
-import hmac
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -40,14 +38,13 @@ from domain.query.base.context_url import context_suffix
 from domain.query.base.representation import Representation
 from domain.syntax import parse_boolean_expression, parse_select
 from domain.syntax.ast import Expression, Logical, QueryOptions
-from foundation import errors
+from foundation import errors, signed_tokens
 from foundation.messages import TranslatableMessage as Message
 from identity.context import CallContext
 
-_SIGNATURE_BYTES = 16
 _DAY_SECONDS = 86_400
-#: On PostgreSQL a transaction that was open when the token was made may have a lower id than the feed's last. This many
-#: earlier entries are compared with the snapshot in the token.
+#: On PostgreSQL a transaction that was open when the token was made may have written entries with lower ids than the
+#: token's last. This many earlier entries are compared with the snapshot in the token.
 _IN_FLIGHT_ENTRIES = 20_000
 _ENTRIES_FOR_EACH = 4
 _SPLIT = b'"value":['
@@ -63,7 +60,7 @@ class Watermark:
     """A position in the change feed.
 
     last       id of the newest visible entry
-    snapshot   PostgreSQL's snapshot at that time as text; "" on SQLite, whose writers wait for one another
+    snapshot   PostgreSQL's snapshot at that time as text; "" on SQLite, which has one writer at a time
     issued     seconds since the epoch
     seen       marks of the entities that the caller could see, in base64; None for a caller without row policies
     """
@@ -97,7 +94,7 @@ def tracks_changes(context: CallContext) -> bool:
 
 
 def untrackable(target: targets.Collection, options: QueryOptions) -> str | None:
-    """The part of a query whose changes the feed does not show; None if the query can be tracked."""
+    """The part of a query for which changes cannot be tracked; None if the query can be tracked."""
     if target.parent is not None:
         return Message("an owned collection")
     if target.repository.view_of:
@@ -134,29 +131,24 @@ def watermark_now() -> Watermark:
 def make_token(watermark: Watermark, target: targets.Collection, options: QueryOptions) -> str:
     """The opaque $deltatoken, bound to the set and the defining query."""
     payload = orjson.dumps([watermark.last, watermark.snapshot, watermark.issued, watermark.seen])
-    return base64.urlsafe_b64encode(_signature(payload, target, options) + payload).decode().rstrip("=")
+    return signed_tokens.make_token("deltatoken", _query_key(target, options), payload)
 
 
 def read_token(token: str, target: targets.Collection, options: QueryOptions) -> Watermark:
     """The position in a token. Raises BadRequest(INVALID_DELTATOKEN), and Gone for one that is too old."""
     try:
-        signed = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
-    except (ValueError, binascii.Error) as exc:
+        payload = signed_tokens.read_token("deltatoken", _query_key(target, options), token)
+    except ValueError as exc:
         raise errors.BadRequest(errors.INVALID_DELTATOKEN) from exc
-    signature, payload = signed[:_SIGNATURE_BYTES], signed[_SIGNATURE_BYTES:]
-    if not hmac.compare_digest(signature, _signature(payload, target, options)):
-        raise errors.BadRequest(errors.INVALID_DELTATOKEN)
     watermark = Watermark(*orjson.loads(payload))
     if time.time() - watermark.issued > settings.DELTA_RETENTION_DAYS * _DAY_SECONDS:
         raise errors.Gone(errors.DELTA_EXPIRED)
     return watermark
 
 
-def _signature(payload: bytes, target: targets.Collection, options: QueryOptions) -> bytes:
+def _query_key(target: targets.Collection, options: QueryOptions) -> bytes:
     # repr includes positions, which equality ignores; the defining query is rendered again in each link.
-    query_key = repr((target.repository.name, _definition(target, options))).encode()
-    key = hashlib.sha256(b"deltatoken:" + settings.SECRET_KEY.encode()).digest()
-    return hmac.new(key, query_key + b"\0" + payload, hashlib.sha256).digest()[:_SIGNATURE_BYTES]
+    return repr((target.repository.name, _definition(target, options))).encode() + b"\0"
 
 
 def _definition(target: targets.Collection, options: QueryOptions) -> tuple[Any, ...]:
@@ -168,7 +160,7 @@ def _definition(target: targets.Collection, options: QueryOptions) -> tuple[Any,
 
 @dataclass(frozen=True, slots=True)
 class _Changes:
-    """deleted and written are ids of one page of the feed, in order; `rest`: more follow after `upto`."""
+    """Ids of entities in one page of the feed, in order. rest: whether more changes follow after `upto`."""
 
     written: list[str]
     deleted: list[str]
@@ -202,7 +194,7 @@ class Delta:
         return self._changes.written
 
     def gone(self, matching: Collection[str]) -> list[tuple[str, str]]:
-        """(id, reason) of the entities to report as removed; matching: the written ones that the query has."""
+        """(id, reason) of the entities to report as removed. matching: the written ones that match the query."""
         since = self._since
         found = [(id, "deleted") for id in self._changes.deleted if since.may_report(id)]
         return found + [(id, "changed") for id in self.written if id not in matching and since.may_report(id)]
@@ -250,7 +242,7 @@ def _next_watermark(
 ) -> Watermark:
     """The position of the next link. Raises Gone if the caller's part of the set has become too large."""
     if changes.rest:
-        # Entities that later pages report as removed were visible when this delta began.
+        # Keep the marks: entities that later pages report as removed were visible when this delta began.
         return replace(changes.upto, seen=since.seen)
     fresh = watermark_for(repository, context)
     if fresh is None:
@@ -274,7 +266,7 @@ def _changes(repository: Repository[Any], since: Watermark, page: int) -> _Chang
         if id not in latest and len(latest) >= max(page, len(late) + 1):
             rest = True
             break
-        # The last operation decides; an entity is positioned at its last write.
+        # The last operation on an entity counts, and determines its place.
         latest.pop(id, None)
         latest[id] = operation
         last = entry_id
@@ -285,7 +277,7 @@ def _changes(repository: Repository[Any], since: Watermark, page: int) -> _Chang
 
 
 def _committed_late(names: Sequence[str], since: Watermark) -> list[tuple[int, str, str]]:
-    """Entries at or below the watermark that its snapshot did not show: their transactions were open."""
+    """Entries at or below the watermark that its snapshot did not see, because their transactions were open."""
     if not since.snapshot or connection.vendor != "postgresql":
         return []
     with connection.cursor() as cursor:

@@ -42,7 +42,7 @@ from foundation.messages import TranslatableMessage as Message
 
 #: Maximum digits of a preferred page size; a larger number gives the largest page.
 _PAGE_DIGITS = 9
-#: Options that links to other pages and to changes replace.
+#: Query options that next links and delta links replace.
 _PAGING = frozenset({"skip", "skiptoken", "deltatoken"})
 _OF_COLLECTIONS = ("filter", "search", "orderby", "top", "skip", "count", "apply", "skiptoken", "deltatoken", "index")
 
@@ -74,7 +74,7 @@ def read(request: ODataRequest, target: targets.Target) -> ODataResponse:
 
 
 def _check_single(target: targets.Target, options: QueryOptions) -> None:
-    """Refuse options that select among many entities, which would otherwise be ignored silently."""
+    """Refuse options for collections on a single entity or value, which would otherwise be ignored silently."""
     given = options.first_given(_OF_COLLECTIONS)
     if given is not None:
         raise errors.BadRequest(
@@ -90,16 +90,16 @@ def _check_single(target: targets.Target, options: QueryOptions) -> None:
 
 
 def entity_response(request: ODataRequest, target: targets.Entity, *, status: int = 200) -> ODataResponse:
-    """The entity as the response to a write or an operation."""
+    """The response to a write or an operation: the entity."""
     response = _entity(request, target, _representation(request))
     response.status = status
     return response
 
 
 def entities_response(request: ODataRequest, repository: Repository[Any], ids: Sequence[str]) -> ODataResponse:
-    """The entities as the response to an operation, in the order of `ids` unless the request has another.
+    """The response to an operation: the entities that the caller may see, in the order of `ids` or of $orderby.
 
-    Those that the caller may not see are left out. Query options apply as to a set.
+    Query options apply as to a set.
     """
     is_one_of = parse_boolean_expression(f"Id in ({','.join(ids)})" if ids else "Id eq null")
     target = targets.Collection(repository, predicates=(is_one_of,))
@@ -151,7 +151,7 @@ def _collection(request: ODataRequest, target: targets.Collection, representatio
 
 
 def tracks_changes(request: ODataRequest) -> bool:
-    """Whether the request asks for a delta link or follows one."""
+    """Whether the request prefers a delta link or follows one."""
     return request.options.deltatoken is not None or deltas.tracks_changes(request.context)
 
 
@@ -196,7 +196,7 @@ def _tracked(
     """
     options, base = request.options, _next_base(request)
     base += "&" if "?" in base else "?"
-    # The engine does not support change tracking and refuses the option.
+    # The read engine would refuse $deltatoken.
     untracked = replace(options, deltatoken=None)
     defining = replace(target, predicates=()), _with_predicates(untracked, target)
     if options.deltatoken is not None and options.skiptoken is None:
@@ -331,7 +331,7 @@ def _collection_links(
 
 
 def _prefers_no_nulls(request: ODataRequest) -> bool:
-    """OData Protocol 4.01, 8.2.8.6."""
+    """Whether the caller prefers that null properties are omitted (`Prefer: omit-values`; Protocol 4.01, 8.2.8.6)."""
     return request.context.prefer.get("omit-values", "").lower() == "nulls"
 
 
@@ -348,7 +348,7 @@ def _page_size(request: ODataRequest) -> int | None:
 
 
 def _next_base(request: ODataRequest) -> str:
-    """The request's URL without the options of paging."""
+    """The request's URL without the options that links replace."""
     options = _without_paging(request.query)
     return f"{request.service_root}{request.path}?{options}" if options else f"{request.service_root}{request.path}"
 

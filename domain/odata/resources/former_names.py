@@ -17,10 +17,10 @@ from domain.model.registry import repositories
 from domain.odata.message.message import ODataRequest, ODataResponse
 from foundation import errors
 
-#: Larger bodies, of imports, are not searched: that would cost more than the warning is worth.
+#: Larger bodies (imports) are not searched, which would take too long.
 MAX_BODY_BYTES = 4 * 1024 * 1024
-#: The beginning of a key; the set is the word before it. A pattern that began with the word would try each word of the
-#: text: 0.4 ms for an order of ten lines.
+#: The beginning of a key, which follows the name of the set. A pattern beginning with the name would try every word of
+#: the text: 0.4 ms for an order of ten lines.
 _KEY = re.compile(r"\((?:Id=)?'?[0-9a-f]{8}-", re.IGNORECASE)
 _WORD_REVERSED = re.compile(r"\w++(?!\.)")
 _NAME_CHARACTERS = 200
@@ -81,7 +81,7 @@ def _named_in(text: str, generation: int) -> tuple[tuple[str, str], ...]:
 
 
 def _word_before(text: str, end: int) -> str:
-    """The name that ends there; "" for none, and for a part of a qualified name."""
+    """The name that ends at the position; "" if there is none or it is part of a qualified name."""
     match = _WORD_REVERSED.match(text[max(0, end - _NAME_CHARACTERS) : end][::-1])
     return match[0][::-1] if match else ""
 

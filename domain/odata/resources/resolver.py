@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from domain.model import calculated_attributes
-from domain.model.custom_properties import PREFIX as CUSTOM_PREFIX
+from domain.model import calculated_attributes, custom_properties
 from domain.model.naming import near
 from domain.model.registry import repositories
 from domain.model.repository import Repository
@@ -133,7 +132,10 @@ class Resolver:
             return self._keyed(owned, segment)
         if (calculated := calculated_attributes.definition(repository, segment.name)) is not None:
             return targets.Property(entity, (calculated.api_name,))
-        return targets.Property(entity, (segment.name,)) if segment.name.startswith(CUSTOM_PREFIX) else None
+        if not custom_properties.is_name(segment.name):
+            return None
+        custom = custom_properties.named(repository.name, segment.name)
+        return targets.Property(entity, (segment.name if custom is None else custom.api_name,))
 
     # --- keys and arguments ---------------------------------------------------------------------------------------
 
@@ -160,7 +162,7 @@ class Resolver:
         except (ValueError, TypeError) as exc:
             raise errors.BadRequest(errors.INVALID_KEY, key, repository.entity_type, target="Id") from exc
         if collection.parent is not None:
-            # The child must belong to this parent; then its own key identifies it.
+            # After the check that the child belongs to this parent, its own key identifies it.
             owner = self.follow(repository, id, (collection.child.back_reference if collection.child else "",))
             if owner is None or owner[1] != collection.parent.key:
                 raise errors.NotFound(errors.ENTITY_NOT_FOUND, repository.entity_type, id)
@@ -175,7 +177,10 @@ class Resolver:
                     segment.position,
                     Message("the arguments of {0} need names: {1}(name=value)", operation.name, operation.name),
                 )
-            given.update((item.name, plain_value(item.value, self.aliases)) for item in suffix.items)
+            for item in suffix.items:
+                if item.name in given:
+                    raise errors.repeated_parameter(item.name)
+                given[item.name] = plain_value(item.value, self.aliases)
         return targets.Call(operation, entity, given)
 
 

@@ -17,7 +17,7 @@ _READING = ("GET", "HEAD")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Base of targets. METHODS are those of a target that is not read-only."""
+    """Base of targets. METHODS: allowed methods of a target that is not read-only."""
 
     METHODS: ClassVar[tuple[str, ...]] = _READING
 
@@ -151,14 +151,14 @@ def allowed_methods(target: Target) -> tuple[str, ...]:
 
 
 def _methods_of(operation: Operation) -> tuple[str, ...]:
-    """HEAD is only for functions that change nothing: it is safe (RFC 9110, 9.2.1)."""
+    """The methods that call an operation. HEAD is safe (RFC 9110, 9.2.1), so not for functions that write."""
     if not operation.is_function:
         return ("POST",)
     return ("GET",) if operation.writes else _READING
 
 
 def starting_repository(target: Target) -> Repository[Any] | None:
-    """The repository of the starting key, if the target is its entity or the parts of it."""
+    """The repository of the starting key, if the target is that entity or an owned collection of it."""
     match subject(target):
         case Entity(repository=repository):
             return repository

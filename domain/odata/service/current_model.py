@@ -1,9 +1,9 @@
-"""Repeats a request that met another model than it began with: a custom entity's definition was changed meanwhile.
+"""Retries a request during which the definition of a custom entity was changed.
 
 A request holds the repositories that were served when it began. After a change of a definition its statements may fail,
-because a column is gone, or read a column that has another meaning: another attribute got its name, or a number has
-other decimal places. So a failed request is repeated with the new model, and a read of a custom entity looks at the
-version of the model once more after its rows.
+because a column was dropped, or read a column that has another meaning: another attribute got its name, or a number has
+other decimal places. So a failed request is retried with the new model, and a read of a custom entity checks the
+version of the model again after reading its rows.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from domain.dataset.tables.write_transaction import check_stamps
+from domain.dataset.tables.write_transaction import check_cache_versions
 from domain.entities.custom_entities.definitions import PREFIX
 from domain.entities.custom_entities.live import follow
 from domain.model import model_version
@@ -23,7 +23,7 @@ from foundation import errors
 
 T = TypeVar("T")
 
-#: After as many changes during one request it is refused with 503, for the caller to repeat.
+#: Maximum of attempts; then the request is refused with 503, for the caller to retry.
 _ATTEMPTS = 8
 
 
@@ -33,9 +33,9 @@ def with_current_model(
     may_repeat: Callable[[], bool] = lambda: True,
     reads: Callable[[], Repository[Any] | None] = lambda: None,
 ) -> T:
-    """The result of `work`, repeated while definitions of custom entities change.
+    """The result of `work`, retried while definitions of custom entities change.
 
-    may_repeat   whether a failure has left nothing behind; a write that ModelChanged refuses never does
+    may_repeat   whether failed work had no effects and so can be retried; work that raised ModelChanged always can
     reads        the repository that was read, if `work` only read
     Raises the error of `work`, and ModelChanged.
     """
@@ -50,7 +50,11 @@ def with_current_model(
                 raise
         else:
             repository = reads()
-            if repository is None or not _has_custom_rows(repository) or not model_version.has_changed(check_stamps):
+            if (
+                repository is None
+                or not _has_custom_rows(repository)
+                or not model_version.has_changed(check_cache_versions)
+            ):
                 return result
     raise ModelChanged
 
@@ -59,7 +63,7 @@ def _met_another_model(error: Exception) -> bool:
     known = known_error(error)
     if isinstance(known, ModelChanged):
         return True
-    # Most refusals have other causes, so these cost no query.
+    # Most refusals have other causes: check the version in memory, without a query.
     is_refusal = isinstance(known, errors.PlatformError)
     return model_version.is_outdated() if is_refusal else model_version.has_changed()
 

@@ -60,8 +60,8 @@ def service_document(request: ODataRequest) -> ODataResponse:
 def metadata(request: ODataRequest) -> ODataResponse:
     """$metadata as CSDL XML, or CSDL JSON by $format or Accept; 304 for a matching ETag.
 
-    CSDL JSON exists from 4.01 on: asking for it is asking for 4.01, unless OData-MaxVersion forbids that. With
-    `options=flat` no entity type has a base type.
+    CSDL JSON exists from 4.01 on: a request for it gets 4.01, unless OData-MaxVersion forbids that. With `options=flat`
+    no entity type has a base type.
     """
     _check_options(request.options)
     only_xml = request.version == "4.0" and "odata-maxversion" in request.headers

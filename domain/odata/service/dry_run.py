@@ -13,22 +13,22 @@ from domain.model import model_version
 from domain.odata.message.dry_run_report import attach, is_preferred, report_of
 from domain.odata.message.message import ODataRequest, ODataResponse, ReceivedRequest
 from domain.odata.service.steps import Exchange
-from foundation import dry_runs, errors, stamps
+from foundation import cache_versions, dry_runs, errors
 from foundation.messages import TranslatableMessage as Message
 
-#: Work of many parts ends after this time: a dry run keeps its locks until then.
+#: Maximum duration of a dry run with many parts, because it holds its locks to the end.
 MAX_SECONDS = 30.0
 
 
 def is_dry_run(received: ReceivedRequest) -> bool:
-    """Whether the request begins a dry run, and is no part of one."""
+    """Whether the request begins a dry run, rather than being a part of one."""
     return is_preferred(received.method, received.context) and dry_runs.current() is None
 
 
 def perform(exchange: Exchange, respond: Callable[[Exchange], ODataResponse]) -> ODataResponse:
-    """The response of `respond`, of whose effects nothing remains; the exchange keeps the report.
+    """The response of `respond`, whose effects are rolled back; sets the exchange's report.
 
-    Raises what `respond` raises.
+    Raises the errors of `respond`.
     """
     for attempt in range(1, ATTEMPTS + 1):
         try:
@@ -51,15 +51,17 @@ def _perform_once(exchange: Exchange, respond: Callable[[Exchange], ODataRespons
 
 
 def is_only_write(received: ReceivedRequest) -> bool:
-    """Whether a dry run has one commit. It does without a savepoint, which costs two statements, unless it has lost a
-    race before: its retries lock what they have met, within the same transaction.
+    """Whether the request's commit is the only one of a dry run, on its first attempt, and needs no savepoint.
+
+    A savepoint costs two statements. After a lost race the dry run needs one: it retries within the same transaction,
+    with locks on the rows in conflict.
     """
     run = dry_runs.current()
     return run is not None and run.is_first and not received.depth
 
 
 def read_savepoint(request: ODataRequest) -> AbstractContextManager[None]:
-    """For a reading part of a dry run, a savepoint: PostgreSQL ends a transaction with a failed statement.
+    """A savepoint for a reading part of a dry run, as PostgreSQL aborts a transaction after a failed statement.
 
     Writes have savepoints of their own, one for each commit.
     """
@@ -76,19 +78,18 @@ def add_report(exchange: Exchange, response: ODataResponse) -> None:
 
 
 def check_model() -> None:
-    """Refuse a part after one that changed a custom entity's definition: no thread serves a model of its own, and that
-    of the process changes with the commit, which a dry run does not have.
+    """Refuse a part after one that changed a custom entity's definition. Raises NotSupported.
 
-    Raises NotSupported.
+    The model of the process changes only with a commit, and a dry run has none.
     """
-    if dry_runs.current() is not None and stamps.is_bumped(model_version.STAMP):
+    if dry_runs.current() is not None and cache_versions.is_bumped(model_version.CACHE_VERSION):
         raise errors.NotSupported(
             Message("requests after a change of a custom entity's definition in the same dry run; try them after it")
         )
 
 
 def check_no_part_alone(received: ReceivedRequest) -> None:
-    """Refuse a request of a group that asks for a dry run: one commit writes all of the group, or nothing."""
+    """Refuse a dry run of a single request of a group, which is committed as a whole. Raises BadRequest."""
     if is_dry_run(received):
         reason = Message("a request of a group cannot be a dry run by itself; ask for a dry run of the batch")
         raise errors.BadRequest(errors.INVALID_HEADER, "Prefer", reason)

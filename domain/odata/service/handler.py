@@ -1,6 +1,6 @@
 """The OData service: one request in, one response out. docs/flows.md describes the five flows.
 
-A received request is parsed once, then goes through STEPS; if it names a Domain transaction, inside of that. A step may
+A received request is parsed once, then runs through STEPS, inside its Domain transaction if it names one. A step may
 end the request with a response. The last step runs the flow of the target: FLOWS, else a read or a write.
 """
 
@@ -35,7 +35,8 @@ from domain.odata.service.parsing import parse, parse_query
 from domain.odata.service.steps import Exchange, apply, authorize, read, resolve
 from domain.query.base.representation import Version
 from foundation import dry_runs
-from identity.languages import message_language
+from identity.context import CallContext
+from identity.languages import messages_of
 from identity.session_positions import position_note
 
 
@@ -46,10 +47,10 @@ def handle(received: ReceivedRequest) -> ODataResponse:
 
 def serve(exchange: Exchange) -> ODataResponse:
     """Run the steps of a request, once for each idempotency key; the exchange keeps their results."""
-    # A dry run leaves nothing, so it keeps no answer either.
+    # A dry run stores no response under the key.
     is_dry_run = dry_runs.current() is not None or dry_run.is_dry_run(exchange.received)
     if idempotency.is_repeatable(exchange.received) and not is_dry_run:
-        with _messages_in(exchange.received.context.language):
+        with _messages_in(exchange.received.context):
             response = idempotency.respond_once(exchange.received, partial(_serve, exchange))
             _describe(exchange, response)
         return response
@@ -58,10 +59,9 @@ def serve(exchange: Exchange) -> ODataResponse:
 
 def _serve(exchange: Exchange) -> ODataResponse:
     received = exchange.received
-    language = received.context.language
     is_dry_run = dry_run.is_dry_run(received)
     respond = partial(dry_run.perform, exchange, _respond) if is_dry_run else partial(_respond, exchange)
-    with _messages_in(language):
+    with _messages_in(received.context):
         try:
             exchange.request = parse(received)
             response = with_current_model(
@@ -80,23 +80,23 @@ def _serve(exchange: Exchange) -> ODataResponse:
         position_note([received.context.session_id])
     if received.method == "HEAD":
         if response.body:
-            # RFC 9110, 8.6: the length of the same GET; the web server would set that of the empty body.
+            # Content-Length as for GET (RFC 9110, 8.6); the web server would set that of the empty body.
             response.headers["Content-Length"] = str(len(response.body))
-        response.body, response.poll = b"", None
+        response.body, response.push = b"", None
     return response
 
 
 def _describe(exchange: Exchange, response: ODataResponse) -> None:
     """Add version and language, unless the response has them."""
     response.headers.setdefault("OData-Version", _version(exchange))
-    response.headers.setdefault("Content-Language", message_language(exchange.received.context.language))
+    response.headers.setdefault("Content-Language", messages_of(exchange.received.context))
 
 
 def _may_repeat(exchange: Exchange) -> bool:
-    """Whether a failed request has left nothing behind.
+    """Whether a failed request had no effects and so can be retried.
 
-    Parts of batches are repeated one by one. Operations may commit what precedes their failure, and so may the end of
-    a Domain transaction. A part of a dry run meets what the parts before it did to the model each time.
+    Parts of batches are retried one by one. Operations may commit before they fail, and so may the end of a Domain
+    transaction. Retrying a part of a dry run is useless: changes of the model by earlier parts remain.
     """
     if dry_runs.current() is not None:
         return False
@@ -110,7 +110,7 @@ def _may_repeat(exchange: Exchange) -> bool:
 
 
 def _repository_read(exchange: Exchange) -> Repository[Any] | None:
-    """The repository of a request that has only read."""
+    """The repository that a read has read; None for other requests."""
     target = exchange.target
     if isinstance(target, targets.Query):
         target = target.target
@@ -128,13 +128,14 @@ def _version(exchange: Exchange) -> Version:
     return version_of_refusal(exchange.received.headers, of_batch=exchange.received.batch_version)
 
 
-def _messages_in(language: str) -> AbstractContextManager[None]:
+def _messages_in(context: CallContext) -> AbstractContextManager[None]:
     """Activate the language of messages. Activation costs time, and most requests have the active language."""
+    language = context.message_language or context.language
     return nullcontext() if translation.get_language() == language else translation.override(language)
 
 
 def _respond(exchange: Exchange) -> ODataResponse:
-    exchange.dataset = None  # of an attempt before
+    exchange.dataset = None  # drop that of an earlier attempt
     if exchange.request.transaction_id is None:
         with dry_run.read_savepoint(exchange.request):
             return _run_steps(exchange)
@@ -196,7 +197,7 @@ def run_write(exchange: Exchange) -> ODataResponse:
 
 
 def run_operation(exchange: Exchange) -> ODataResponse:
-    """Run an operation as a write; functions, and actions that commit by themselves, without a transaction."""
+    """Run an operation as a write; functions, and actions that commit by themselves, run without a transaction."""
     assert isinstance(exchange.target, targets.Call)
     operation = exchange.target.operation
     if exchange.dataset is not None or operation.writes:

@@ -1,12 +1,12 @@
-"""Writes that may be repeated: Idempotency-Key, and OData's Repeatability-Request-ID (spec 13, 13.4).
+"""Executes repeated writes once: Idempotency-Key, and OData's Repeatability-Request-ID (spec 13, 13.4).
 
 Idempotency-Key            IETF draft-ietf-httpapi-idempotency-key-header
 Repeatability-Request-ID   with Repeatability-First-Sent; the response has Repeatability-Result (OASIS Repeatable
                            Requests 1.0)
 
-A request with one of them runs in one database transaction, in which its response is stored, too. A request with the
-same key gets that response. Responses that a repetition may improve are not stored, and nothing of their requests is:
-the database is busy, a limit is reached, the platform failed.
+A request with one of them runs in one database transaction, in which its response is stored, too. A later request with
+the same key gets that response. After a temporary failure (the database is busy, a limit is reached, an internal error)
+the transaction is rolled back and no response is stored, so that the client can retry.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ from foundation.messages import TranslatableMessage as Message
 KEY: Final = "idempotency-key"
 REQUEST_ID: Final = "repeatability-request-id"
 FIRST_SENT: Final = "repeatability-first-sent"
-#: All of them.
+#: All request headers of idempotency.
 HEADERS: Final = frozenset({KEY, REQUEST_ID, FIRST_SENT})
-#: Of a response that was stored by an earlier request.
+#: Header of a stored response.
 REPLAYED: Final = "Idempotent-Replayed"
 RESULT: Final = "Repeatability-Result"
 
 _WRITING: Final = frozenset({"POST", "PATCH", "PUT", "DELETE", "MERGE"})
 _WRITING_SCOPES: Final = frozenset({"update", "exec"})
-#: Headers that decide what a write does.
+#: Headers that change the effect of a write.
 _MEANING: Final = ("transactionid", "prefer", "if-match", "if-none-match", "content-type", "erpcontextparameters")
-#: Clocks of clients may be ahead by this much.
+#: Maximum by which a client's clock may be ahead.
 _AHEAD: Final = timedelta(minutes=15)
-#: A string of structured fields (RFC 9651, 3.3.3) without quotes inside, or what clients send instead: a bare token.
+#: A string (RFC 9651, 3.3.3) without escaped quotes or, as many clients send, the bare text.
 _VALUE: Final = re.compile(r'"(?P<quoted>[ !#-\[\]-~]{1,255})"|(?P<bare>[!#-~]{1,255})')
 
 
@@ -63,12 +63,12 @@ def is_repeatable(received: ReceivedRequest) -> bool:
     headers = received.headers
     if received.method not in _WRITING or not (KEY in headers or REQUEST_ID in headers or FIRST_SENT in headers):
         return False
-    # A token that cannot write gets its refusal, and no answer of another token.
+    # A token without a writing scope must get its own refusal, not the stored response of another token's request.
     return not received.context.scopes.isdisjoint(_WRITING_SCOPES)
 
 
 def respond_once(received: ReceivedRequest, serve: Callable[[], ODataResponse]) -> ODataResponse:
-    """The response to the first request with this key: of `serve`, which reports failures, or the stored one."""
+    """The response to the first request with this key: the stored one, else that of `serve`, which never raises."""
     is_odata = KEY not in received.headers
     try:
         key = request_key(received.context, _key(received), _fingerprint(received))
@@ -100,20 +100,20 @@ def _attempt(
         else:
             transaction.set_rollback(True)
     if not is_kept and model_version.has_changed():
-        # Inside of a transaction the service does not see that.
+        # `serve` does not detect a changed model inside this transaction.
         raise model_version.ModelChanged
     return response
 
 
 def _is_kept(response: ODataResponse) -> bool:
-    """Whether a repeated request would get the same response: a success, or a refusal."""
-    is_temporary = response.status in (429, 503) or response.poll is not None
+    """Whether the response is final, a success or a refusal, so that it is stored."""
+    is_temporary = response.status in (429, 503) or response.push is not None
     is_bug = response.error is not None and response.error.code == errors.INTERNAL_ERROR.number
     return not (is_temporary or is_bug)
 
 
 def _key(received: ReceivedRequest) -> str:
-    """The key with its header's name in front. Raises BadRequest, and VersionConflict for an old request."""
+    """The key, prefixed by its header's name. Raises BadRequest, and VersionConflict for an old request."""
     headers = received.headers
     if KEY in headers and (REQUEST_ID in headers or FIRST_SENT in headers):
         raise errors.BadRequest(
@@ -133,7 +133,7 @@ def _value(text: str, name: str) -> str:
 
 
 def _check_first_sent(text: str) -> None:
-    """Refuse a request whose first answer may be forgotten: it could be executed twice."""
+    """Refuse a request so old that its stored response may have expired: it could be executed twice."""
     try:
         sent = parsedate_to_datetime(text)
     except ValueError as exc:
@@ -147,7 +147,7 @@ def _check_first_sent(text: str) -> None:
 
 
 def _fingerprint(received: ReceivedRequest) -> str:
-    """A digest of what is requested: method, URL, headers that matter, body."""
+    """A digest of the request: method, URL, headers of _MEANING, body."""
     meaning = (received.headers.get(name, "") for name in _MEANING)
     parts = (received.method, received.path, received.query, *meaning)
     digest = hashlib.sha256("\0".join(parts).encode() + b"\0")

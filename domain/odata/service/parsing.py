@@ -51,8 +51,9 @@ def _check_isolation(headers: Mapping[str, str]) -> None:
 
 
 def _check_conditions(headers: Mapping[str, str]) -> None:
-    """Refuse conditions without an ETag, which would hold for every entity; also those that are not ASCII, whose value
-    the web server leaves out.
+    """Refuse If-Match and If-None-Match without an ETag, which would hold for every entity.
+
+    This includes values that are not ASCII, which the web server drops.
     """
     for name in ("If-Match", "If-None-Match"):
         if not headers.get(name.lower(), "*").strip():
@@ -72,7 +73,7 @@ def parse_query(request: ODataRequest) -> ODataRequest:
 
 
 def _context(received: ReceivedRequest, options: QueryOptions) -> CallContext:
-    """The call context with the time of $at. Raises BadRequest where there is none to read at."""
+    """The call context with the time of $at. Raises BadRequest for a write, or within a Domain transaction."""
     if options.at is None:
         return received.context
     if received.method not in ("GET", "HEAD", "OPTIONS"):
@@ -92,8 +93,9 @@ def transaction_id_of(received: ReceivedRequest) -> str | None:
 
 
 def _transaction_id(received: ReceivedRequest, options: QueryOptions) -> str | None:
-    """The TransactionId header or `tr=` (spec 03, 3.2). Raises BadRequest if they differ, or if one of them is empty:
-    the caller's variable is, and without the transaction the request would be committed.
+    """The TransactionId header or `tr=` (spec 03, 3.2). Raises BadRequest if they differ, or one is empty.
+
+    An empty one is a client's mistake, and the request would be committed outside of any transaction.
     """
     given = [value for name, value in options.custom if name.lower() == "tr"]
     if "transactionid" in received.headers:
@@ -141,7 +143,7 @@ def _parsed_path(path: str) -> ResourcePath:
     first, slash, rest = path.partition("/")
     namespace, dot, name = first.partition(".")
     if dot and rest.partition("/")[0] == "$all":
-        # The grammar has no container before $all, but some clients write it.
+        # The grammar has no entity container before $all, but some clients write it.
         raise errors.NotSupported(f"{first}/$all")
     if dot and namespace.lower() == SCHEMA.lower() and operations.unbound(name.partition("(")[0]) is not None:
         path = f"{name}{slash}{rest}"

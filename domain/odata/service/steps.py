@@ -37,7 +37,7 @@ class Exchange:
     dataset   for reads and writes; None for reads outside of Domain transactions and changesets
     entity    path of the created or changed entity
     report    of a dry run
-    is_noted  what the session has seen is noted with it, or on its own replica
+    is_noted  read_from_replica stores the position that the session has read
     """
 
     received: ReceivedRequest
@@ -66,7 +66,7 @@ def _follow(
 ) -> tuple[str, str] | None:
     """The target of a reference in the path, including the dataset's pending changes."""
     request, dataset = exchange.request, exchange.dataset
-    # Nothing is read with a token that is not sufficient for the request.
+    # A token without the scope that the request needs must not read either.
     if request.is_read or request.method == "OPTIONS" or not request.context.scopes & {"update", "exec"}:
         _check_scope(request, "read")
     with _shown(dataset, request, repository, key):
@@ -78,7 +78,7 @@ def _follow(
 def _shown(
     dataset: Dataset | None, request: ODataRequest, repository: Repository[Any], key: str
 ) -> AbstractContextManager[None]:
-    """A write follows what callers gave, a read what would be committed."""
+    """Make pending changes visible to queries: for a write as they are, for a read as they would be committed."""
     if dataset is None:
         return nullcontext()
     return dataset.shown(around=key, start=repository) if request.is_read else dataset.flushed(around=key)
@@ -90,7 +90,7 @@ def authorize(exchange: Exchange) -> None:
     Permissions on entities are checked where entities are read and opened.
     """
     request, target = exchange.request, exchange.target
-    # Whether data may be written is checked with the rights to it.
+    # Writes to data are checked later, together with the permissions.
     is_known = request.method in _DATA_METHODS and targets.subject(target) is not None
     if not is_known and request.method not in (allowed := targets.allowed_methods(target)):
         raise errors.MethodNotAllowed(request.method, allowed)
@@ -126,7 +126,7 @@ def apply(exchange: Exchange, dataset: Dataset) -> Callable[[], ODataResponse]:
     """Write to the dataset or run the operation; the returned function makes the response after the commit."""
     exchange.dataset = dataset
     if isinstance(exchange.target, targets.Call):
-        # Operations may have tables of their own, with checks that SQLite's lock makes safe.
+        # Operations may check and write tables of their own, which is safe on SQLite only with the write lock.
         begin_writing()
         return invocation.invoke(exchange.request, exchange.target, dataset)
     outcome = writer.apply(exchange.request, exchange.target, dataset)
@@ -135,7 +135,7 @@ def apply(exchange: Exchange, dataset: Dataset) -> Callable[[], ODataResponse]:
 
 
 def _pending_new(target: targets.Target, dataset: Dataset) -> Record | None:
-    """A new entity that row policies hide from queries; its key identifies it all the same (spec 03, 3.2)."""
+    """The new entity that a target addresses by its key, though row policies hide it from queries (spec 03, 3.2)."""
     if not isinstance(target, targets.Entity) or not target.key:
         return None
     record = dataset.load(target.repository, target.key)

@@ -1,4 +1,4 @@
-"""Cells of spreadsheets, and the prefix of texts that a spreadsheet would take for a formula (spec 11, 11.2)."""
+"""Values of cells, and the prefix of texts that a spreadsheet would read as a formula (spec 11, 11.2)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from domain.odata.message.json_body import invalid_body
 from foundation import errors
 from foundation.messages import TranslatableMessage as Message
 
-#: Texts that begin so are formulas to a spreadsheet (OWASP, "CSV Injection"). Behind apostrophes, too: a text that
-#: looks like one with the prefix gets another one, so that `restored` is the inverse for every text.
+#: Texts that a spreadsheet reads as formulas (OWASP, "CSV Injection"). Also after apostrophes: a text that looks as if
+#: it had the prefix gets another one, so that `restored` is the inverse for every text.
 _FORMULA = re.compile("'*[=+\\-@\t\r\n＝＋－＠]")
 
 
@@ -32,7 +32,7 @@ Cell = (
 
 
 def neutralised(text: str) -> str:
-    """The text with an apostrophe before it, where a spreadsheet would take it for a formula."""
+    """The text, with an apostrophe before it if a spreadsheet would read it as a formula."""
     return f"'{text}" if _FORMULA.match(text) else text
 
 
@@ -42,7 +42,7 @@ def restored(text: str) -> str:
 
 
 def is_empty(cell: Cell) -> bool:
-    """Whether the cell says nothing."""
+    """Whether the cell has no value or an empty text."""
     return cell is None or cell == ""
 
 
@@ -63,7 +63,7 @@ def shown(cell: Cell) -> str:
 
 
 def letters(column: int) -> str:
-    """The name of the column, of which the first is number 1: A, B … Z, AA."""
+    """The name of the column with a number from 1: A, B … Z, AA."""
     name = ""
     while column:
         column, rest = divmod(column - 1, 26)
@@ -72,7 +72,7 @@ def letters(column: int) -> str:
 
 
 def located(sheet: str, row: int, column: int, header: str = "") -> Message:
-    """Where a cell is, for messages."""
+    """The place of a cell, for messages."""
     name = f"{letters(column)} ({header})" if header else letters(column)
     return Message("sheet {0}, row {1}, column {2}", sheet, row, name)
 
@@ -84,7 +84,7 @@ def broken(place: str, reason: str) -> errors.BadRequest:
 
 @dataclass(frozen=True, slots=True)
 class SheetRow:
-    """A row of cells; `number` counts from 1 as spreadsheets do, with the header."""
+    """A row of cells; `number` counts from 1, the header included, as in spreadsheets."""
 
     number: int
     cells: Sequence[Cell]
@@ -93,7 +93,7 @@ class SheetRow:
 class Sheet(Protocol):
     """A sheet: its name ("" in a CSV file), and the rows from the header on.
 
-    Each call of `rows` reads from the start. Raises BadRequest naming the place of what is broken.
+    Each call of `rows` reads from the start. It raises BadRequest with the place of an error.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""Columns of a sheet: which attribute a header names, and its cells as values of a body (spec 11, 11.2).
+"""Columns of a sheet: finds the attribute of a header and converts cells to values of a body (spec 11, 11.2).
 
 A header is the API name of an attribute, its caption in the caller's language, a custom property
 (`CustomProperty_Color`), or a path (`Customer.Number`), which finds the referenced entity by that attribute.
@@ -16,6 +16,7 @@ import orjson
 
 from domain.dataset.lookups.name_binding import Name, UnknownName, bind_path
 from domain.model.attributes import Attribute
+from domain.model.custom_properties import is_name
 from domain.model.naming import in_words, near
 from domain.model.registry import repositories
 from domain.model.repository import Repository
@@ -27,12 +28,11 @@ from foundation.guids import parse_guid
 from foundation.kinds import Kind
 from foundation.messages import TranslatableMessage as Message
 
-#: Header of the column of a file with refused rows; such a file is imported again without it.
+#: Header of the error column in a file of refused rows; the import ignores the column.
 ERROR = "Error"
 _NUMBERS = frozenset({Kind.INT, Kind.DECIMAL, Kind.AMOUNT, Kind.QUANTITY})
-#: Kinds of attributes by which entities can be found.
+#: Kinds of attributes at the end of a path by which entities are found.
 _FINDING = frozenset({Kind.STRING, Kind.MULTILANGUAGE, Kind.INT, Kind.DECIMAL, Kind.BOOL})
-_CUSTOM = "CustomProperty_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,8 @@ class Column:
     place     index in a row
     header    as written
     member    name in the body
-    path      as it stands in a mapping
-    value_of  a cell that is not empty as the JSON value of the member. Raises PlatformError
+    path      name or path of the attribute, as in a mapping
+    value_of  converts a cell that is not empty to the JSON value of the member. Raises PlatformError
     """
 
     place: int
@@ -54,7 +54,7 @@ class Column:
 
 
 class UnknownColumn(ValueError):
-    """A header that names nothing that can be imported."""
+    """A header that names no attribute that can be imported."""
 
     def __init__(self, reason: Message) -> None:
         super().__init__(reason)
@@ -67,7 +67,7 @@ def column_of(repository: Repository[Any], header: str, place: int, mapped: Mapp
     if name is None:
         return None
     name = name.strip()
-    if name.startswith(_CUSTOM):
+    if is_name(name):
         return Column(place, header, name, name, _text)
     attribute = _attribute(repository, name)
     if attribute is not None:
@@ -132,7 +132,7 @@ def _reference(target: Repository[Any]) -> Callable[[Cell], Any]:
 
 
 def _finder(target: Repository[Any], path: str) -> tuple[str, Callable[[Cell], Any]]:
-    """The path as the registry writes it, and the function that finds by it. Raises UnknownColumn."""
+    """(path in the registry's spelling, function from a cell to the value that finds by it). Raises UnknownColumn."""
     names = path.split(".")
     if len(names) == 1 and (own := _attribute(target, path)) is not None:
         names = [own.name]
@@ -170,7 +170,7 @@ def _guid(text: str) -> str | None:
 
 
 def _number(cell: Cell) -> Any:
-    """The digits as a text; of a float those that spreadsheets show, which is its shortest form."""
+    """The number as a text; of a float the shortest form, which spreadsheets show."""
     if isinstance(cell, float):
         return f"{Decimal(repr(cell)):f}"
     return _text(cell).strip()

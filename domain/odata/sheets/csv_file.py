@@ -17,16 +17,16 @@ from foundation.messages import TranslatableMessage as Message
 
 _DELIMITERS = ",;\t"
 _QUOTED = re.compile('"[^"]*"')
-#: How archives begin, XLSX files among them.
+#: First bytes of ZIP archives, such as XLSX files.
 _ARCHIVE = b"PK\x03\x04"
-#: Of a row. A file of one endless line, or of one cell that never ends, must not be held in memory.
+#: Maximum of a row: a file of one endless line or cell must not fill memory.
 MAX_ROW_CHARACTERS = 4 << 20
-# Python's limit of a cell is that of the process, 128 KB by default. Exports have longer texts.
+# Python limits cells for the whole process, by default to 128 KB. Exports have longer texts.
 csv.field_size_limit(MAX_ROW_CHARACTERS)
 
 
 class FileView(io.RawIOBase):
-    """A reader of a shared file with a position of its own, so that several read one file in turns."""
+    """A reader of a shared file with a separate position, so that several can read one file alternately."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file, self._at = file, 0
@@ -49,7 +49,7 @@ class _TooLong(Exception):
 
 
 class _Lines:
-    """The lines of a text, as long as `left` characters are left; the reader of rows sets it."""
+    """The lines of a text. Raises _TooLong after `left` characters, which the caller sets before each row."""
 
     def __init__(self, text: io.TextIOWrapper) -> None:
         self._text, self.left = text, 0
@@ -68,7 +68,7 @@ class _Lines:
 
 
 def _reason(error: Exception) -> Message:
-    """The reason of a row that cannot be read; the texts of Python's reader are not in the caller's language."""
+    """The translatable reason why a row cannot be read; csv.Error is in English only."""
     if isinstance(error, _TooLong) or "field limit" in str(error):
         return Message("the row has more than {0} characters; is a quotation mark missing?", MAX_ROW_CHARACTERS)
     if "unexpected end" in str(error):
@@ -122,7 +122,7 @@ class CsvSheet:
         return self.name or "CSV"
 
     def _delimiter(self) -> str:
-        """The delimiter of which the first line has most outside quotation marks."""
+        """The delimiter that is the most frequent in the first line outside quotation marks."""
         self.file.seek(0)
         first = _QUOTED.sub("", self.file.readline(1 << 16).decode("utf-8", "replace"))
         return max(_DELIMITERS, key=first.count)

@@ -1,4 +1,4 @@
-"""Rows of a repository for files that the import takes (spec 11, 11.2)."""
+"""Exports rows of a repository as files that the import reads (spec 11, 11.2)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import base64
 import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from itertools import islice
 from typing import IO, Any
 
 import orjson
+from django.conf import settings
 
 from domain.dataset.checks.access import allowed
 from domain.dataset.lookups.name_binding import UnknownName, bind_path
@@ -21,10 +21,13 @@ from domain.query import select_rows
 from domain.syntax import parse_boolean_expression
 from domain.syntax.ast import Expression, Logical
 from foundation import errors
+from foundation.batches import batched
 from foundation.execution_slot import defer_to_slot
 from foundation.kinds import Kind
 from foundation.messages import TranslatableMessage as Message
+from foundation.texts import utc_text
 from identity.context import CallContext
+from identity.rate_limits import count
 
 #: Kind of file → media type.
 KINDS = {
@@ -32,10 +35,16 @@ KINDS = {
     "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     "json": "application/json",
 }
-#: Exports of a user in a minute: each counts as at least this fraction of EXPORT_ROWS, the rows allowed in a minute.
-MOST_IN_A_MINUTE = 20
-#: Rows of one query.
+#: Maximum of a user's exports per minute: each counts at least this fraction of EXPORT_ROWS, the rows per minute.
+_MOST_IN_A_MINUTE = 20
+#: Number of rows per query.
 _STEP = 1000
+
+
+def count_export(exporter: object, rows: int) -> None:
+    """Count an export of the user, or application. Raises TooManyRequests for more rows than a minute allows."""
+    limit: int = settings.EXPORT_ROWS
+    count(f"export:{exporter}", limit, amount=max(rows, limit // _MOST_IN_A_MINUTE, 1))
 
 
 def importable(repository: Repository[Any], context: CallContext) -> list[str]:
@@ -53,8 +62,8 @@ def exported_rows(
 ) -> Iterator[tuple[Any, ...]]:
     """The rows that the caller may see, in the order of their keys, as canonical values. Memory is that of _STEP rows.
 
-    names: of attributes, and paths (`Customer.Number`). Each query goes on behind the last key of the one before, so a
-    row that is written meanwhile is in the export or not. Raises BadRequest for unknown names.
+    names: attributes and paths (`Customer.Number`). Each query continues after the last key of the one before, so a row
+    that is created meanwhile may be missing. Raises BadRequest for unknown names.
     """
     after = ""
     while True:
@@ -72,7 +81,7 @@ def exported_rows(
 def rows_of(
     context: CallContext, repository: Repository[Any], names: Sequence[str], ids: Iterable[str]
 ) -> Iterator[tuple[Any, ...]]:
-    """The rows with these keys, in their order, as `exported_rows` has them; without those that are gone or hidden."""
+    """The rows with these keys, in this order, as from `exported_rows`; without deleted and hidden ones."""
     for batch in batched(ids, _STEP):
         rows = select_rows(repository, ("Id", *names), ctx=context, ids=batch)
         found = {row[0]: row[1:] for row in rows}
@@ -80,15 +89,8 @@ def rows_of(
         defer_to_slot()
 
 
-def batched(values: Iterable[str], size: int) -> Iterator[list[str]]:
-    """Lists of `size` values, the last one shorter."""
-    left = iter(values)
-    while batch := list(islice(left, size)):
-        yield batch
-
-
 def checked_names(repository: Repository[Any], names: Sequence[str]) -> list[str]:
-    """The names as the registry writes them. Raises BadRequest for an unknown one, and for a secret."""
+    """The names in the registry's spelling. Raises BadRequest for an unknown one, and for a secret attribute."""
     try:
         bound = [bind_path(repository, name.strip().replace("/", ".").split(".")) for name in names]
     except UnknownName as exc:
@@ -102,28 +104,28 @@ def checked_names(repository: Repository[Any], names: Sequence[str]) -> list[str
 def write_export(
     file: IO[bytes], kind: str, repository: Repository[Any], names: Sequence[str], rows: Iterable[Sequence[Any]]
 ) -> int:
-    """Write rows of these attributes as "csv", "xlsx" or "json"; their number. Raises BadRequest as the writers do."""
+    """Write rows of these attributes as "csv", "xlsx" or "json"; returns their number. Raises as the writers."""
     if kind == "json":
         return _write_objects(file, repository, names, rows)
     writer = sheet_writer(file, kind)
     writer.begin(repository.set_name, names)
-    count = 0
+    number = 0
     for row in rows:
         writer.write(row)
-        count += 1
+        number += 1
     writer.close()
-    return count
+    return number
 
 
 def _write_objects(
     file: IO[bytes], repository: Repository[Any], names: Sequence[str], rows: Iterable[Sequence[Any]]
 ) -> int:
-    count = 0
+    number = 0
     file.write(b'{"objects": [')
-    for count, row in enumerate(rows, start=1):
-        file.write((b",\n" if count > 1 else b"\n") + orjson.dumps(as_object(repository, names, row)))
+    for number, row in enumerate(rows, start=1):
+        file.write((b",\n" if number > 1 else b"\n") + orjson.dumps(as_object(repository, names, row)))
     file.write(b"\n]}\n")
-    return count
+    return number
 
 
 def as_object(repository: Repository[Any], names: Sequence[str], row: Sequence[Any]) -> dict[str, Any]:
@@ -149,6 +151,8 @@ def _json(repository: Repository[Any], name: str, value: Any) -> Any:
     match value:
         case Decimal():
             return f"{value:f}"
+        case datetime.datetime():
+            return utc_text(value)
         case datetime.date():
             return value.isoformat()
         case bytes():

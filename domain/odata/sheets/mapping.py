@@ -1,12 +1,12 @@
-"""Mappings: which repository a sheet is of, and which attribute a column; saved as JSON (spec 11, 11.2).
+"""Mappings of sheets to repositories and of columns to attributes, as JSON (spec 11, 11.2).
 
     {"sheets": {"Kunden": {"repository": "Crm_Sales_Customers", "key": "Number",
                            "columns": {"Kundennummer": "Number", "Firma": "Party.PartyCode", "Notiz": null}}},
      "empty": "keep"}
 
-`repository`, `key` and `columns` beside `sheets` are those of every sheet that `sheets` does not name. A sheet or a
-column that maps to null is left out. `key` is the attribute by which rows find their entities. `empty` says what an
-empty cell does: `keep` (default) says nothing about the attribute, `clear` sets it to null.
+`repository`, `key` and `columns` beside `sheets` apply to every sheet that `sheets` does not name. A sheet or a column
+that maps to null is left out. `key` is the attribute by which rows find their entities. `empty` is the effect of an
+empty cell: `keep` (default) leaves the attribute unchanged, `clear` sets it to null.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from foundation.messages import quoted
 
 #: Longest name of a sheet in XLSX; longer names of sets are cut.
 LONGEST_NAME = 31
-#: What browsers put behind the name of a file that is there already.
+#: The suffix, such as " (1)", that browsers add to the name of a file that exists already.
 COPY = re.compile(r" ?\(\d{1,4}\)$")
 _OF_SHEETS = frozenset({"repository", "key", "columns"})
 
 
 @dataclass(frozen=True, slots=True)
 class SheetMapping:
-    """Of one sheet. columns: header → name or path of an attribute, None to leave it out."""
+    """The mapping of one sheet. columns: header → name or path of an attribute, None to leave it out."""
 
     repository: str | None = None
     key: str | None = None
@@ -43,7 +43,7 @@ class SheetMapping:
 
 @dataclass(frozen=True, slots=True)
 class FileMapping:
-    """Of a file. sheets: name → its mapping, None to leave it out; `others` is that of the rest."""
+    """The mapping of a file. sheets: name → mapping of the sheet, None to leave it out; others: of other sheets."""
 
     sheets: Mapping[str, SheetMapping | None] = field(default_factory=dict)
     others: SheetMapping = field(default_factory=SheetMapping)
@@ -55,7 +55,7 @@ class FileMapping:
 
 
 def read_mapping(given: Any) -> FileMapping:
-    """The mapping in a JSON value. Raises BadRequest for what it does not know."""
+    """The mapping in a JSON value. Raises BadRequest for an invalid one."""
     values = _object(given, "mapping", _OF_SHEETS | {"sheets", "empty"})
     sheets = _object(values.get("sheets", {}), "sheets", None)
     empty = values.get("empty", "keep")
@@ -85,7 +85,7 @@ def _object(given: Any, name: str, known: frozenset[str] | None) -> dict[str, An
         raise invalid_body(Message("{0} must be an object", name), target=name)
     unknown = [each for each in given if known is not None and each not in known]
     if unknown:
-        raise errors.BadRequest(errors.UNKNOWN_PARAMETER, "mapping", unknown[0], target=unknown[0])
+        raise errors.unknown_parameter("mapping", unknown[0], sorted(known or ()))
     return given
 
 

@@ -19,18 +19,18 @@ from foundation import errors
 from foundation.messages import TranslatableMessage as Message
 
 FileKind = Literal["csv", "xlsx"]
-#: Media type, and ending of a file's name → kind.
+#: Media type → kind, which is also the file's extension.
 KINDS: Mapping[str, FileKind] = {
     "text/csv": "csv",
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx",
 }
-#: Of a sheet; no entity has so many attributes.
+#: Maximum of columns of a sheet; no entity has so many attributes.
 MOST_COLUMNS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class BoundSheet:
-    """A sheet with its repository and columns. problems: header → why it names nothing."""
+    """A sheet with its repository and columns. problems: header → why it cannot be imported."""
 
     sheet: Sheet
     repository: Repository[Any]
@@ -40,7 +40,7 @@ class BoundSheet:
     problems: Mapping[str, errors.BadRequest]
 
     def rows(self) -> Iterator[SheetRow]:
-        """The rows behind the header."""
+        """The rows after the header."""
         rows = self.sheet.rows()
         next(rows)
         return rows
@@ -54,7 +54,7 @@ class BoundSheet:
 
 @dataclass(frozen=True, slots=True)
 class UnboundSheet:
-    """A sheet that cannot be imported as it is mapped, for a preview. problem: None if the mapping leaves it out."""
+    """A sheet that is not imported, for a preview. problem: the reason; None if the mapping leaves the sheet out."""
 
     sheet: Sheet
     headers: tuple[str, ...]
@@ -65,7 +65,7 @@ class UnboundSheet:
 class SheetSource:
     """A file of sheets.
 
-    name     of the only sheet of a CSV file: the file's without its ending, or ""
+    name     of the only sheet of a CSV file: the file's name without extension, or ""
     """
 
     file: BinaryIO
@@ -100,7 +100,7 @@ class SheetSource:
     def _all(self) -> list[Sheet]:
         if self.kind == "csv":
             return [CsvSheet(self.file, self.name)]
-        # openpyxl takes longer to import than most commands to run.
+        # Imported late: importing openpyxl takes longer than most commands run.
         from domain.odata.sheets.xlsx_file import xlsx_sheets
 
         return [*xlsx_sheets(self.file)]
@@ -121,14 +121,14 @@ class SheetSource:
         )
 
     def check(self) -> int:
-        """Read the whole file; the number of its rows. Raises BadRequest for what is broken, so nothing is imported."""
+        """Read the whole file before the import; returns the number of rows. Raises BadRequest for any error in it."""
         for sheet in self.sheets:
             for problem in sheet.problems.values():
                 raise problem
         return self.count()
 
     def count(self) -> int:
-        """The number of rows, read to the end. Raises BadRequest for what is broken, but for headers."""
+        """Read all rows; returns their number. Raises BadRequest for a row that cannot be read, but not for headers."""
         return sum(1 for _ in self.rows())
 
     def rows(self) -> Iterator[tuple[BoundSheet, SheetRow]]:
@@ -138,7 +138,7 @@ class SheetSource:
                 yield sheet, row
 
     def bodies(self) -> Iterator[Any]:
-        """Every row as an object of Import; a PlatformError for a row with a cell that has no usable value."""
+        """Every row as an object of Import, or as a PlatformError if a cell has no usable value."""
         for sheet, row in self.rows():
             try:
                 yield self._body(sheet, row)

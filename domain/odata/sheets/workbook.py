@@ -1,7 +1,7 @@
-"""XLSX workbooks (ECMA-376) as archives: which sheets there are, the shared texts, which formats are dates.
+"""Reads XLSX workbooks (ECMA-376): the list of sheets, the shared texts, the date formats.
 
-Every part is parsed by expat as it is decompressed, and what is kept is small: a file of some megabytes can decompress
-to names, nesting, styles or texts that would fill memory.
+Every part is parsed by expat as it is decompressed, within bounds: a file of some megabytes can decompress to names,
+nesting, styles or texts that would fill memory.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from domain.odata.sheets.cells import broken
 from foundation import errors
 from foundation.messages import TranslatableMessage as Message
 
-#: Bounds of the decompressed file: all of it, its shared texts, another part but a sheet, and its ratio to the file.
+#: Bounds of the decompressed file: all parts, the shared texts, any other part except sheets, the compression ratio.
 MAX_UNPACKED_BYTES, MAX_TEXTS_BYTES, MAX_PART_BYTES, MAX_RATIO = 1 << 30, 64 << 20, 16 << 20, 200
-#: A ratio says nothing of a small file.
+#: The ratio is not checked up to this size.
 _SMALL_BYTES = 16 << 20
-#: Of the archive's directory, read at once: some 10,000 parts.
+#: Maximum of the archive's directory, which zipfile reads at once: some 10,000 parts.
 _MAX_DIRECTORY_BYTES = 1 << 20
-#: Bounds of XML: bytes without an element (a tag, a comment), nesting, distinct names of elements and attributes.
+#: Bounds of XML: bytes of one token (a tag, a comment), nesting, distinct names of elements and attributes.
 _MAX_SILENT_BYTES, _MAX_DEPTH, _MAX_NAMES = 1 << 20, 100, 10_000
-#: Few enough that the cells of a chunk's rows need little memory.
+#: Bytes that are parsed at once; small, so that the rows in them need little memory.
 _CHUNK = 1 << 13
 _LONGEST_FORMAT = 255
 _OLE, _PACKAGE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "EncryptedPackage".encode("utf-16-le")
 _BLOCK = 1 << 20
-#: What expat and zipfile raise, and our own parsers. NotImplementedError: of a compression that nobody uses.
+#: Exceptions of expat, zipfile and our own parsers. NotImplementedError: an unsupported compression method.
 _DAMAGED = (expat.ExpatError, zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError, NotImplementedError)
 
 
 class Handler:
-    """What a part's elements are given to; names have no namespaces."""
+    """Receives the elements of a part; their names have no namespaces."""
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        """An element begins; `attributes` have names with the namespace and "}" before them, where there is one."""
+        """An element begins. Names of attributes in a namespace are prefixed with it and "}"."""
 
     def end(self, name: str) -> None:
         """An element ends."""
@@ -55,7 +55,7 @@ class Handler:
 
 
 class PartParser:
-    """Gives the elements of XML to a handler as the bytes arrive. Raises ValueError for what no spreadsheet has."""
+    """Passes the elements of XML to a handler as bytes arrive. Raises ValueError beyond the bounds or for a DOCTYPE."""
 
     def __init__(self, handler: Handler) -> None:
         self._parser = expat.ParserCreate(namespace_separator="}")
@@ -88,7 +88,7 @@ class PartParser:
 
 
 class SharedTexts:
-    """The texts that cells name by number, in one buffer: as objects, short ones would need ten times the memory."""
+    """The shared texts by number, in one buffer: as Python objects, short ones would need ten times the memory."""
 
     def __init__(self) -> None:
         self._bytes, self._ends = bytearray(), array("Q", [0])
@@ -111,7 +111,7 @@ class Workbook:
 
     sheets      name → part
     texts       the shared texts
-    dates       numbers of the styles that show a number as a moment, as a duration
+    dates       numbers of the styles that show a number as a date or time; durations: as a duration
     epoch       day 0
     """
 
@@ -123,12 +123,12 @@ class Workbook:
     epoch: Any
 
     def parse(self, part: str, handler: Handler) -> Iterator[None]:
-        """Give the part's elements to the handler; yields after each step. Raises the errors of `damaged`."""
+        """Pass the part's elements to the handler; yields after each chunk. Raises what `damaged` converts."""
         return _parsed(self.archive, part, handler)
 
 
 def open_workbook(file: BinaryIO) -> Workbook:
-    """The workbook in the file. Raises BadRequest for a file that is none, is encrypted, or too large decompressed."""
+    """The workbook in the file. Raises BadRequest for another file, an encrypted one, or one too large decompressed."""
     _check_kind(file)
     with damaged(Message("the file is no XLSX workbook")):
         archive = zipfile.ZipFile(cast(BinaryIO, _BoundedFile(file)))
@@ -138,7 +138,7 @@ def open_workbook(file: BinaryIO) -> Workbook:
 
 @contextmanager
 def damaged(reason: Message, place: Message | None = None) -> Iterator[None]:
-    """Turn what a damaged archive or part raises into a BadRequest with the reason, and the place if there is one."""
+    """Convert exceptions for a damaged archive or part to BadRequest with the reason, and the place if given."""
     try:
         yield
     except errors.PlatformError:
@@ -148,14 +148,14 @@ def damaged(reason: Message, place: Message | None = None) -> Iterator[None]:
 
 
 class _BoundedFile:
-    """The file for zipfile, which reads the archive's directory at once, however large the archive says that it is."""
+    """A file that limits the reads of zipfile, which reads the directory in the size that the archive states."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self.seek, self.tell = file.seek, file.tell
 
     def read(self, size: int = -1) -> bytes:
-        """The next bytes. Raises ValueError for more than a directory may have."""
+        """The next bytes. Raises ValueError for more than _MAX_DIRECTORY_BYTES."""
         found = b"" if size > _MAX_DIRECTORY_BYTES else self._file.read(size if size >= 0 else _MAX_DIRECTORY_BYTES)
         if size > _MAX_DIRECTORY_BYTES or len(found) == _MAX_DIRECTORY_BYTES:
             raise ValueError("the archive has too many parts")
@@ -167,7 +167,7 @@ class _BoundedFile:
 
 
 def _check_kind(file: BinaryIO) -> None:
-    """Say what files with the wrong name are. Raises BadRequest."""
+    """Refuse files of other formats, with a reason. Raises BadRequest."""
     file.seek(0)
     begin = file.read(len(_OLE))
     if begin == _OLE:
@@ -189,7 +189,7 @@ def _contains(file: BinaryIO, wanted: bytes) -> bool:
 
 
 def _check_parts(archive: zipfile.ZipFile) -> None:
-    """Refuse what would fill memory or time. zipfile reads no more of a part than the directory says."""
+    """Refuse other formats, encryption and excessive sizes. zipfile reads at most a part's size in the directory."""
     parts = archive.infolist()
     names = {part.filename for part in parts}
     if "META-INF/manifest.xml" in names or "xl/workbook.bin" in names:
@@ -226,7 +226,7 @@ def _read_workbook(archive: zipfile.ZipFile) -> Workbook:
 
 
 def _related(archive: zipfile.ZipFile, part: str) -> dict[str, dict[str, str]]:
-    """The parts that a part refers to: last word of the type → id → name. Raises KeyError for the archive's own."""
+    """The parts that a part refers to: last word of the type → id → name. Raises KeyError if the archive has none."""
     folder, name = posixpath.split(part)
     found = _Relationships(folder)
     relationships = posixpath.join(folder, "_rels", f"{name}.rels")
@@ -265,7 +265,7 @@ class _Relationships(Handler):
 
 
 class _Book(Handler):
-    """sheets: name → id of the relationship."""
+    """Collects the sheets: name → id of the relationship."""
 
     def __init__(self) -> None:
         self.sheets: dict[str, str] = {}
@@ -283,7 +283,7 @@ class _Book(Handler):
 
 
 class _Texts(Handler):
-    """A text may be written in runs; phonetic ones are not part of it."""
+    """Collects the shared texts. A text may consist of runs; phonetic runs are not part of it."""
 
     def __init__(self) -> None:
         self.texts = SharedTexts()
@@ -313,7 +313,7 @@ class _Texts(Handler):
 
 @dataclass(slots=True)
 class _Styles(Handler):
-    """formats: id → code of a number's format; used: of each style its format's id."""
+    """Collects the styles. formats: id → code of a number format; used: number of a style → id of its format."""
 
     formats: dict[int, str] = field(default_factory=lambda: dict(BUILTIN_FORMATS))
     used: list[int] = field(default_factory=list)
@@ -332,6 +332,6 @@ class _Styles(Handler):
             self._is_in = ""
 
     def having(self, shows: Callable[[str], bool]) -> frozenset[int]:
-        """The numbers of the styles whose format is such a one."""
+        """The numbers of the styles for whose format code `shows` is true."""
         known = {number: shows(code) for number, code in self.formats.items()}
         return frozenset(style for style, number in enumerate(self.used) if known.get(number))

@@ -1,4 +1,7 @@
-"""Rows as CSV and XLSX files that the import reads back unchanged (spec 11, 11.2): exports, templates, refused rows."""
+"""Writes rows as CSV and XLSX files that the import reads back unchanged (spec 11, 11.2).
+
+They are exports, templates and files of refused rows.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from domain.odata.sheets.mapping import LONGEST_NAME
 from foundation.messages import TranslatableMessage as Message
 from foundation.texts import utc_text
 
-#: Excel counts days right from this one on, and keeps 15 digits of a number.
+#: First date that Excel represents correctly, and digits of a number that it keeps.
 _FIRST_DAY, _DIGITS = datetime.date(1900, 3, 1), 15
 LONGEST_TEXT = 32_767
 _NOT_IN_NAMES = str.maketrans("[]:*?/\\", "       ")
@@ -39,7 +42,7 @@ def sheet_writer(file: IO[bytes], kind: str) -> SheetWriter:
 
 
 class CsvWriter:
-    """UTF-8 with a byte order mark, by which Excel knows it. A file has one sheet."""
+    """Writes CSV in UTF-8 with a byte order mark, by which Excel recognizes the encoding. A file has one sheet."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
@@ -68,7 +71,7 @@ class CsvWriter:
 
 
 class XlsxWriter:
-    """A workbook in constant memory: rows go through temporary files. Numbers, dates and truths are typed."""
+    """Writes a workbook in constant memory, by temporary files. Cells of numbers, dates and Booleans are typed."""
 
     def __init__(self, file: IO[bytes]) -> None:
         import xlsxwriter

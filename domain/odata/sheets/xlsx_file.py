@@ -23,7 +23,7 @@ _ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
 
 
 def xlsx_sheets(file: BinaryIO) -> list[XlsxSheet]:
-    """The sheets of a workbook. Raises BadRequest for a file that is none, or that is too large decompressed."""
+    """The sheets of a workbook. Raises BadRequest as `open_workbook`."""
     book = open_workbook(file)
     return [XlsxSheet(name, book, part) for name, part in book.sheets.items()]
 
@@ -37,7 +37,7 @@ class XlsxSheet:
     part: str
 
     def rows(self) -> Iterator[SheetRow]:
-        """The rows from the header on, those without any value left out.
+        """The rows from the header on, without empty rows.
 
         Raises BadRequest for merged cells, formulas without a value, errors, and cells beside the header.
         """
@@ -48,7 +48,7 @@ class XlsxSheet:
 
 
 class _Rows(Handler):
-    """Rows of a sheet's XML as it arrives. Cells without a reference stand behind the one before."""
+    """Collects rows from a sheet's XML as it arrives. A cell without a reference follows the one before."""
 
     def __init__(self, name: str, book: Workbook) -> None:
         self._name, self._book = name, book
@@ -60,7 +60,7 @@ class _Rows(Handler):
         self._into: list[str] | None = None
 
     def take(self) -> list[SheetRow]:
-        """The rows that are complete."""
+        """The rows that were completed since the last call."""
         rows, self._rows = self._rows, []
         return rows
 
@@ -102,7 +102,7 @@ class _Rows(Handler):
         if self._into is None:
             return
         self._size += len(text)
-        if self._size > MAX_CELL_CHARACTERS * 7:  # each may be written as _xHHHH_
+        if self._size > MAX_CELL_CHARACTERS * 7:  # each character may be written as _xHHHH_
             raise self._broken(Message("a cell has at most {0} characters", MAX_CELL_CHARACTERS))
         self._into.append(text)
 
@@ -169,7 +169,7 @@ class _Rows(Handler):
 
 
 def _plain(text: str) -> str:
-    """The text without escapes and prefix. Raises ValueError for half of a surrogate pair."""
+    """The text without escapes and prefix. Raises ValueError for a lone surrogate."""
     if "_x" in text:
         unescaped = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
         text = unescaped.encode("utf-16", "surrogatepass").decode("utf-16")

@@ -1,4 +1,4 @@
-"""What the response to a deep insert has beyond the default (OData Protocol 4.01, 11.4.2.2)."""
+"""Expansion and content ids in the response to a deep insert (OData Protocol 4.01, 11.4.2.2)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from domain.model.repository import Repository
 from domain.odata.write.search_criteria import names_only
 from domain.syntax.ast import ExpandItem, NameStep, QueryOptions
 
-#: Navigation property → those of the objects in it.
+#: Navigation property → navigation properties of the objects in it.
 _Level = dict[str, "_Level"]
 _ENTITY = re.compile(rb'"@odata\.id":"([^"]+)",')
 
 
 def expanded(options: QueryOptions, repository: Repository[Any], body: Mapping[str, Any]) -> QueryOptions:
-    """The options with the navigation properties of which the body has entities expanded, to the same level."""
+    """The options with $expand for the navigation properties that have entities in the body, at each level."""
     level: _Level = {}
     _add(level, repository, body)
     named = {step.name.lower() for item in options.expand for step in item.path[:1] if isinstance(step, NameStep)}
@@ -49,7 +49,7 @@ def _items(level: _Level) -> tuple[ExpandItem, ...]:
 
 
 def with_content_ids(body: bytes, content_ids: Mapping[str, tuple[str, str]]) -> bytes:
-    """The response with the annotation of each entity (path → name and value); references are left as they are."""
+    """The response with Core.ContentID annotations in the entities; content_ids: path → (name, value)."""
 
     def annotated(found: re.Match[bytes]) -> bytes:
         given = content_ids.get(found[1].decode())

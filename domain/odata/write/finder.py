@@ -36,8 +36,9 @@ class Finder:
     within: Within | None
 
     def lookup_of(self, body: Mapping[str, Any]) -> LookupKey | None:
-        """The first criterion of `@erpnet.findBy`, or of the body itself; None if the body names the entity by
-        reference, or has no criterion. Raises BadRequest for an invalid `@erpnet.findBy`.
+        """The first criterion of `@erpnet.findBy`, or of the body itself; None without one, or if there is @odata.id.
+
+        Raises BadRequest for an invalid `@erpnet.findBy`.
         """
         if annotation(body, "id") is not None:
             return None
@@ -61,10 +62,10 @@ class Finder:
         return self._search(lookup)
 
     def _search(self, lookup: LookupKey) -> list[Record]:
-        """The matching entities, those with the values themselves first; two are enough to be ambiguous.
+        """The matching entities, exact matches first; reads at most two stored ones, which show that it is ambiguous.
 
-        Changed entities are compared in memory, so that nothing is flushed: an import looks for thousands of entities
-        while thousands are pending. A search is left to the database, with the pending changes.
+        Changed entities are compared in memory, without flushing: an import looks for thousands of entities while
+        thousands are pending. Only a search by DisplayText flushes the pending changes and queries the database.
         """
         if lookup.match == "search":
             with self.dataset.flushed():
@@ -81,7 +82,7 @@ class Finder:
             stored = lookup.stored(self.dataset.context, limit=2 + len(changed))
             matching.extend(id for id in stored if id not in changed)
         found = self._visible(matching)
-        # Stable: stored entities with the values themselves came first already.
+        # The sort is stable: among stored entities exact matches come first already.
         return sorted(found, key=lambda record: not lookup.is_exact(record)) if lookup.match == "contains" else found
 
     def _visible(self, ids: list[str]) -> list[Record]:

@@ -17,7 +17,7 @@ from domain.dataset.lookups.allowed_values import find_allowed
 from domain.dataset.lookups.lookup_key import LookupKey
 from domain.dataset.records.record import Record
 from domain.model.attributes import Attribute, Child
-from domain.model.custom_properties import definition
+from domain.model.custom_properties import definition, is_name
 from domain.model.custom_values import merged_value, stored_form
 from domain.model.naming import near
 from domain.model.registry import repositories
@@ -37,6 +37,13 @@ Action = Literal[
 ]
 ACTIONS: tuple[Action, ...] = get_args(Action)
 _CONTENT_ID = ("core.contentid", "org.odata.core.v1.contentid")
+#: The platform's annotations of bodies.
+_ANNOTATIONS = ("@erpnet.action", "@erpnet.findBy")
+#: Those of answers, which clients may send back.
+_OF_ANSWERS = (
+    "@erpnet.dryRun", "@erpnet.error", "@erpnet.message", "@erpnet.result", "@erpnet.source", "@erpnet.state",
+    "@erpnet.trace", "@erpnet.warning", "@erpnet.warnings",
+)  # fmt: skip
 _ACTION_BY_LOWER = {action.lower(): action for action in ACTIONS}
 
 
@@ -45,7 +52,7 @@ class PayloadReader:
     """Applies the bodies of one request to a dataset.
 
     references   Content-ID → path of entities of earlier parts of a batch
-    strict       texts must be JSON strings; scripts, where `code = 7` is natural, are not strict
+    strict       texts must be JSON strings; False for scripts, which may set `code = 7`
     checks_etags ETags in bodies are preconditions of changes and deletions
     content_ids  path of an entity → the annotation Core.ContentID of its object in the body: name and value
     """
@@ -106,7 +113,7 @@ class PayloadReader:
     ) -> Record | None:
         """Run `@erpnet.action`, else the default action. None if no entity was found and the action allows that."""
         finder = Finder(self.dataset, self.references, repository, within)
-        # Nested objects: `find` where nothing is said but which entity is meant, else `merge` (spec 14.1).
+        # Nested objects: `find` if the body only identifies an entity, else `merge` (spec 14.1).
         action = self.action_of(body) or default or ("find" if names_only(repository, body) else "merge")
         if action == "create":
             return self.create(repository, body, within=within)
@@ -138,7 +145,8 @@ class PayloadReader:
         return record
 
     def action_of(self, body: Mapping[str, Any]) -> Action | None:
-        """`@erpnet.action`, in any case. Raises BadRequest for an unknown one."""
+        """`@erpnet.action`, in any case. Raises BadRequest for an unknown one, and for an unknown `@erpnet.…`."""
+        _check_annotations(body)
         given = body.get("@erpnet.action")
         if given is None:
             return None
@@ -166,7 +174,7 @@ class PayloadReader:
         if child is not None:
             self._collection(record, child, value)
             return
-        if name.startswith("CustomProperty_"):
+        if is_name(name):
             known = definition(repository.name, name)
             if not replaces:
                 value = merged_value(record.custom.get(known.code), value, self.language)
@@ -197,7 +205,7 @@ class PayloadReader:
         self.dataset.set(record, attribute, parsed)
 
     def _check_version(self, record: Record, expected: int | None) -> None:
-        """`ObjectVersion` in a body is the version that the caller has read (spec 02, 2.2)."""
+        """Compare `ObjectVersion` in a body, the version that the caller has read, with the entity's (spec 02, 2.2)."""
         if record.state == "Added" or expected is None or expected == record.version:
             return
         raise errors.VersionConflict(
@@ -232,7 +240,7 @@ class PayloadReader:
         self.dataset.set(record, attribute, id)
 
     def _measured(self, record: Record, attribute: Attribute, value: Any, *, replaces: bool) -> None:
-        """Amounts and quantities: the code in the value sets the sibling reference or must match the effective one."""
+        """Set an amount or quantity. Its code sets the sibling reference, or must match the effective one."""
         if self.dataset.stated_measures.get(record.key, {}).pop(attribute.name, None) is not None:
             # The record must be marked as edited even if the value is unchanged.
             record.mutations += 1
@@ -263,7 +271,7 @@ class PayloadReader:
             return
         effective = effective_measure(record, attribute)
         if effective is None:
-            # Not known yet: the document's currency may follow in the body or from a late default. Checked at commit.
+            # Checked at commit: the document's currency may follow in the body or from a late default.
             self.dataset.stated_measures.setdefault(record.key, {})[attribute.name] = code
         else:
             check_measure(attribute, effective, code)
@@ -296,7 +304,7 @@ class PayloadReader:
         self.delete(matches[0], item)
 
     def delete(self, record: Record, body: Mapping[str, Any]) -> None:
-        """Delete an entity, as a body asks. Raises VersionConflict if the body has the ETag of another version."""
+        """Delete an entity, as the body demands. Raises VersionConflict if the body has the ETag of another version."""
         self._check_etag(record, body)
         self.dataset.delete(record, by_client=True)
 
@@ -330,7 +338,7 @@ class PayloadReader:
     # --- helpers --------------------------------------------------------------------------------------------------
 
     def _check_type(self, record: Record, body: Mapping[str, Any]) -> None:
-        """A type in the body must be that of the entity, or a base of it."""
+        """Check that a type in the body is that of the entity, or a base of it. Raises BadRequest."""
         given = annotation(body, "type")
         named = repositories.for_type(str(given)) if given is not None else None
         if given is not None and (named is None or not issubclass(record.repository.model, named.model)):
@@ -342,7 +350,7 @@ class PayloadReader:
             )
 
     def has_etag(self, body: Mapping[str, Any]) -> bool:
-        """Whether an ETag in the body makes its entity one that must exist."""
+        """Whether the body has an ETag that is a precondition, so that the entity must exist."""
         return self.checks_etags and annotation(body, "etag") is not None
 
     def _check_etag(self, record: Record, body: Mapping[str, Any]) -> None:
@@ -362,10 +370,23 @@ class PayloadReader:
         return concrete
 
 
+def _check_annotations(body: Mapping[str, Any]) -> None:
+    """Raise BadRequest for an annotation of the platform that it does not have: ignored, it would create duplicates.
+    Unknown ones of other namespaces are ignored (OData JSON Format 4.01, 4.6).
+    """
+    for name in body:
+        annotation = "@" + name.partition("@")[2]
+        if annotation.lower().startswith("@erpnet.") and annotation not in (*_ANNOTATIONS, *_OF_ANSWERS):
+            raise invalid_body(
+                Message("{0} is not one of {1}.{2}", name, ", ".join(_ANNOTATIONS), near(annotation, _ANNOTATIONS)),
+                target=name,
+            )
+
+
 def _find_failed(
     lookup: LookupKey | None, repository: Repository[Any], matches: list[Record], expected: str
 ) -> errors.Refused:
-    """The error names the search values, and what matches."""
+    """The error for a wrong number of matches, with the search values and the matching entities."""
     by = "" if lookup is None else f" {lookup.describe()}"
     paths = ", ".join(reference_path(record.repository, record.id) for record in matches)
     which = f"{by}: {paths}" if paths else by

@@ -9,6 +9,7 @@ from domain.dataset.records.record import Record
 from domain.odata.message.message import ODataRequest
 from domain.odata.message.references import annotation, reference_path
 from foundation import errors
+from foundation.texts import comma_separated
 
 
 def check_preconditions(request: ODataRequest, record: Record) -> None:
@@ -20,15 +21,16 @@ def check_preconditions(request: ODataRequest, record: Record) -> None:
 
 
 def check_if_none_match(request: ODataRequest, record: Record) -> None:
-    """If-None-Match: `*` matches every existing entity (OData Protocol 4.01, 11.4.4)."""
+    """Check If-None-Match; `*` matches every existing entity (OData Protocol 4.01, 11.4.4). Raises VersionConflict."""
     header = request.headers.get("if-none-match", "").strip()
     if header == "*" or (header and _names_version(header, record)):
         raise _conflict(record)
 
 
 def reads_etags(request: ODataRequest) -> bool:
-    """Whether ETags in the body are preconditions: bodies of OData 4.01, not of 4.0, whose clients send back what they
-    have read. Without OData-Version the body has the version of the response.
+    """Whether ETags in the body are preconditions, as in OData 4.01. Clients of 4.0 send back the ETags they have read.
+
+    Without OData-Version the body has the version of the response.
     """
     return (request.headers.get("odata-version", "").strip() or request.version) == "4.01"
 
@@ -42,7 +44,7 @@ def check_etag(body: Mapping[str, Any], record: Record) -> None:
 
 def _names_version(etags: str, record: Record) -> bool:
     current = f'"{record.root.version}"'
-    return any(part.strip().removeprefix("W/") == current for part in etags.split(","))
+    return any(part.removeprefix("W/") == current for part in comma_separated(etags))
 
 
 def _conflict(record: Record) -> errors.VersionConflict:

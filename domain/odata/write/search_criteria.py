@@ -1,7 +1,7 @@
-"""Search criteria: by which values an object of a body is found (`@erpnet.findBy`, spec 14.1).
+"""Search criteria: the values by which the entity for an object of a body is found (`@erpnet.findBy`, spec 14.1).
 
-ExternalId (with ExternalSystem), Id, Code, Name, DisplayText: the first one that has a value is used, alone. They stand
-in the annotation, or else are members of the object itself.
+Only the first that has a value is used: ExternalId (with ExternalSystem), Id, Code, Name, DisplayText. Their values are
+in the annotation, else in the object itself.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Criterion:
     """One search criterion.
 
     values    path of API names → value, as in LookupKey
-    members   members of the object that it was read from; none if it stood in the annotation
+    members   members of the object that have the values; none if they are in the annotation
     """
 
     values: Mapping[str, Any]
@@ -42,18 +42,18 @@ class Criterion:
 
 @dataclass(frozen=True, slots=True)
 class ByAttribute:
-    """An `@erpnet.findBy` of the platform's own, which JSON cannot have: any attribute, by its path of API names."""
+    """An `@erpnet.findBy` that only the platform's code uses, not JSON: any attribute, by its path of API names."""
 
     path: tuple[str, ...]
     value: Any
 
     def criterion(self, repository: Repository[Any]) -> Criterion:
-        """Equal values."""
+        """The criterion that the values are equal."""
         return Criterion({bind_path(repository, self.path).text: self.value}, "equals")
 
 
 def criterion_of_annotation(repository: Repository[Any], given: Any) -> Criterion:
-    """The criterion of an `@erpnet.findBy`. Raises BadRequest naming what is wrong in it."""
+    """The criterion of an `@erpnet.findBy`. Raises BadRequest for an invalid one."""
     if isinstance(given, ByAttribute):
         return given.criterion(repository)
     if not isinstance(given, dict):
@@ -90,9 +90,10 @@ def criterion_of(repository: Repository[Any], body: Mapping[str, Any]) -> Criter
 
 
 def names_only(repository: Repository[Any], body: Mapping[str, Any]) -> bool:
-    """Whether the body says which entity is meant, and nothing else about it (spec 14.1).
+    """Whether the body only identifies an entity, and has no data of it (spec 14.1).
 
-    A search property that another one precedes is data. The key and the display text never are: no write sets them.
+    A search property that is not used, because an earlier one has a value, is data. The key and the display text never
+    are: no write sets them.
     """
     criterion = None
     if annotation(body, "id") is None:
@@ -127,14 +128,14 @@ def criterion_of_members(repository: Repository[Any], body: Mapping[str, Any]) -
 
 
 def _is_empty(value: Any) -> bool:
-    """Whether nothing can be found by the value; as a member it is data."""
+    """Whether the value cannot be a criterion: null, blank, or an object of such values. As a member it is data."""
     if isinstance(value, dict):
         return all(_is_empty(inner) for name, inner in value.items() if "@" not in name)
     return value is None or (isinstance(value, str) and not value.strip())
 
 
 def _behind(value: Any, path: tuple[str, ...]) -> Any:
-    """The value at a path through objects that have nothing else in them."""
+    """The value at a path through objects that have no other members; None if there is none."""
     for name in path:
         members = {key: inner for key, inner in value.items() if "@" not in key} if isinstance(value, dict) else {}
         if [key.lower() for key in members] != [name.lower()]:
@@ -144,7 +145,7 @@ def _behind(value: Any, path: tuple[str, ...]) -> Any:
 
 
 def _known_names(repository: Repository[Any]) -> dict[str, str]:
-    """Name in lower case → criterion; the members that are code and name count as Code and Name by their path."""
+    """Name in lower case → criterion. Paths of the attributes that are code and name stand for Code and Name."""
     known = {".".join(repository.label_path).lower(): "Name", ".".join(repository.code_path).lower(): "Code"}
     known |= {name.lower(): name for name in (*FIND_BY, "ExternalSystem")}
     known.pop("", None)
@@ -157,7 +158,7 @@ def _shown_names(repository: Repository[Any]) -> list[str]:
 
 
 def _path_of(repository: Repository[Any], name: str) -> tuple[str, ...]:
-    """The path of API names that is compared; () for what the entity does not have: parts have no ExternalId."""
+    """The path of API names of a criterion; () if the entity has no such attribute, such as ExternalId of parts."""
     match name:
         case "Code":
             return repository.code_path

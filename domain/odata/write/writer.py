@@ -81,7 +81,7 @@ class _Writer:
         path = reference_path(record.repository, record.id)
         if record.state == "Deleted":
             return Outcome(no_content, path)
-        # Evaluated now: after the commit every record is unchanged.
+        # Computed before the commit, after which every record is unchanged.
         status = 201 if record.state == "Added" else 200
         return Outcome(lambda: self._written(record, status=status, default="representation", body=body), path)
 
@@ -111,7 +111,7 @@ class _Writer:
         if created or action in (None, "update", "merge"):
             is_put = self.request.method == "PUT"
             self.payload.fill(record, self._without_id(record, body), replaces=created or is_put)
-            # A new entity has its defaults, including those of CREATENEW rules.
+            # A new entity keeps its defaults, including those that CREATENEW rules set.
             if is_put and not created:
                 self._reset_missing(record, body)
         status, default = (201, "representation") if created else (200, "minimal")
@@ -126,7 +126,8 @@ class _Writer:
             return self.dataset.open(target.repository, target.key, "update"), False
         except errors.NotFound:
             is_guarded = "if-match" in self.request.headers or self.payload.has_etag(body)
-            may_upsert = not is_guarded and target.reference is None
+            is_deleted = (target.repository.identity_name, target.key) in self.dataset.records
+            may_upsert = not is_guarded and not is_deleted and target.reference is None
             if not may_upsert or self.dataset.load(target.repository, target.key) is not None:
                 raise
             if not body or target.repository.abstract or action not in (None, "create", "merge", "findOrCreate"):
@@ -215,13 +216,13 @@ class _Writer:
         return written(self.request, self.dataset, record, status=status, default=default, read=read)
 
     def _entity(self, target: targets.Entity, *, status: int, body: Mapping[str, Any]) -> ODataResponse:
-        """The entity as the read engine answers it. In OData 4.01 a new one is expanded to the level of the body."""
+        """The entity as rendered by the read engine. In OData 4.01 a new one is expanded to the level of the body."""
         if status == 201 and self.request.version == "4.01":
             request = replace(self.request, options=expanded(self.request.options, target.repository, body))
             try:
                 response = reader.entity_response(request, target, status=status)
             except (errors.BadRequest, errors.Forbidden, errors.NotSupported, errors.PayloadTooLarge):
-                pass  # what the body has is too much to be read, or the caller may not read it
+                pass  # the expansion is too large or not supported, or the caller may not read it: respond without
             else:
                 response.body = with_content_ids(response.body, self.payload.content_ids)
                 return response
@@ -237,13 +238,16 @@ def written(
     default: str,
     read: Callable[[targets.Entity], ODataResponse],
 ) -> ODataResponse:
-    """201/200 with what `read` answers, or 204 without, as the caller prefers (RFC 7240, 4.2)."""
+    """The response to a write: 201/200 with the entity from `read`, or 204, as the caller prefers (RFC 7240, 4.2)."""
     path = reference_path(record.repository, record.id)
     headers = {"OData-EntityId": request.service_root + path, **NO_STORE}
     if status == 201:
         headers["Location"] = request.service_root + path
-    preferred = request.context.prefer.get("return")
-    if preferred in ("minimal", "representation"):
+    preferred: str | None = request.context.prefer.get("return", "").lower()
+    if preferred not in ("minimal", "representation"):
+        # Unknown preferences are ignored (RFC 7240, 2).
+        preferred = None
+    else:
         headers["Preference-Applied"] = f"return={preferred}"
     response = None if (preferred or default) == "minimal" else _representation(request, dataset, record, status, read)
     if response is None:
@@ -275,7 +279,7 @@ def _representation(
             # The values of a pending entity that row policies hide from queries come from the dataset.
             response = pending_response(record, request, status)
     if status == 201 and not request.options.select:
-        # Who has created an entity gets its key, which the default representation lacks (spec 14.1).
+        # The response to a creation has the key, which the default representation lacks (spec 14.1).
         response.body = response.body[:-1] + f',"Id":"{record.id}"}}'.encode()
     return response
 

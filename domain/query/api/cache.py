@@ -2,12 +2,12 @@
 
 A request's options are split into their shape (the tree without literals) and the literals; plans are cached by
 
-    verb, repository, shape, rights (permissions.key), representation (shape_key), database vendor,
-    registry.generation, the stamp of the custom properties, what is unknown at the time of the read (AsOf.key)
+    operation, repository, shape, rights (permissions.key), representation (shape_key), database vendor,
+    registry.generation, cache version of the custom properties, repositories without history at that time (AsOf.key)
 
 so a read with a cached plan parses, binds and plans nothing. No entry is invalidated: a change of the model, of custom
-properties or of rights changes the key, and entries that were not used for long are dropped. For a repeated options
-object (callers cache parsed URLs) the split is cached as well.
+properties or of rights changes the key, and entries that were not used for long are dropped. The split is cached, too,
+by the identity of the options object, since callers cache parsed URLs.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import Any, TypeVar
 
 from prometheus_client import Counter
 
-from domain.model.custom_properties import STAMP
+from domain.model.custom_properties import CACHE_VERSION
 from domain.model.registry import repositories
 from domain.query.base.representation import ShapeKey
 from domain.query.bind.type_rules import SLOT_SCALE
 from domain.query.sql.dialects import current
 from domain.syntax import lift_literals
 from domain.syntax.ast import NO_OPTIONS, Literal, QueryOptions, Slot
-from foundation import errors, stamps
+from foundation import cache_versions, errors
 from foundation.messages import TranslatableMessage as Message
 from identity.context import CallContext
 from identity.lru import GenerationalCache
@@ -36,15 +36,15 @@ _from_cache, _planned = _requested.labels("found"), _requested.labels("made")
 
 V = TypeVar("V")
 T = TypeVar("T")
-#: Sizes of generations, of which a cache has two.
+#: Entries of a generation; a GenerationalCache has two.
 PLANS_KEPT = 1000
 OPTIONS_KEPT = 500
-#: Maximum literals of a cached shape; a list of a thousand keys rarely repeats.
+#: Maximum literals of a cached shape: a list of a thousand keys rarely repeats.
 VALUES_KEPT = 200
 
 
 class Shape:
-    """Options without literals. Equal trees share one Shape, whose hash is by identity and so fast."""
+    """Options without literals. Equal trees share one Shape, which hashes by identity, and so fast."""
 
     __slots__ = ("is_kept", "options")
 
@@ -105,9 +105,9 @@ def _split(options: QueryOptions) -> Prepared:
 
 
 def lift(tree: T) -> tuple[T, tuple[Any, ...]]:
-    """Split a tree into one without literals, and the literals; not if a decimal has too many places.
+    """Split a tree into one without literals, and the literals; unchanged if a decimal has too many places.
 
-    A plan assumes decimals of SLOT_SCALE places, as attributes have; only the literal itself shows more.
+    Plans assume at most SLOT_SCALE decimal places for a lifted literal; a literal with more must stay in the tree.
     """
     lifted, values = lift_literals(tree)
     for value in values:
@@ -133,7 +133,7 @@ def _number(node: Literal | Slot | None, values: tuple[Any, ...]) -> int | None:
     if node is None:
         return None
     value: Any = values[node.index] if isinstance(node, Slot) else node.value
-    # No database counts further.
+    # Databases have 64-bit row numbers.
     return min(int(value), 2**62)
 
 
@@ -148,7 +148,7 @@ def plan_for(key: tuple[Hashable, ...], ctx: CallContext | None, shape: ShapeKey
         shape,
         current().vendor,
         repositories.generation,
-        stamps.current(STAMP),
+        cache_versions.current(CACHE_VERSION),
         ctx.at.key if ctx is not None and ctx.at is not None else None,
     )
     known: V | None = plans.get(full)

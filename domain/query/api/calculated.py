@@ -27,7 +27,7 @@ MAX_ROWS = 10_000
 
 
 def bound_attribute(repository: Repository[Any], name: str, ctx: CallContext | None) -> tuple[Source, Value]:
-    """The row variable and the expression of a calculated attribute, with the rights of the caller; None: with all.
+    """The row variable and the expression of a calculated attribute, with the caller's rights; ctx None: all rights.
 
     Raises BadRequest for an unknown attribute, or one that cannot be evaluated.
     """
@@ -67,7 +67,7 @@ def root_of(source: Source) -> Source:
 
 
 def keys_of_list(rows: Rows, ctx: CallContext, outer: Callable[[Bound], Any]) -> list[str]:
-    """The keys of a list over a repository, as the caller may see it; `outer` gives the values of other rows."""
+    """The keys of a list over a repository, of the rows that the caller may see; `outer` gives values of other rows."""
     planner = Planner(Access.of(ctx), SHAPE, {})
     own = rows.variable
     block = planner.block(own)
@@ -97,7 +97,7 @@ class _Replacing:
         self._inner: list[Source] = []
 
     def replaced(self, node: Any) -> Any:
-        """The node with constants in place of leaves of other rows."""
+        """The node with constants in place of columns of other rows."""
         if isinstance(node, tuple):
             return tuple(map(self.replaced, node))
         if isinstance(node, Column | CustomText):

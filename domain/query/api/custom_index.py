@@ -1,4 +1,4 @@
-"""The expression of an index of a custom property, in the SQL of this database."""
+"""Index expressions of custom properties, in the SQL of the default database."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from domain.query.sql.custom_values import index_expression
 
 
 def custom_index_expression(definition: Definition) -> str:
-    """What queries compare and order by, over the column alone; without parameters."""
+    """The SQL by which queries compare and order the property, over the bare column name, without parameters."""
     return index_expression(dialects.current(), definition).text.replace("%%", "%")

@@ -46,8 +46,8 @@ def read_collection(
 
     base_path is the URL of the request for next links: relative or absolute, with its query options except $skip and
     $skiptoken, which the engine appends. max_page_size is the caller's odata.maxpagesize. With top_paging $top is the
-    size of a page, too, instead of the number of rows on all pages. The caller checks whether the parent exists
-    (`follow`); the collection of a parent that is hidden from the caller is empty.
+    size of a page instead of the number of rows on all pages. The caller checks whether the parent exists (`follow`);
+    the collection of a hidden parent is empty.
 
     A page that would exceed MAX_ANSWER_BYTES has fewer rows if it may end early. Raises PayloadTooLarge if it may not,
     or for a single row.
@@ -134,7 +134,7 @@ class _Page:
     skipped: int
 
     def shortened(self) -> _Page:
-        """The first of the page's rows."""
+        """The page with the first quarter of its rows, for a page that is too large as JSON."""
         return replace(self, rows=self.rows[: max(1, len(self.rows) // 4)], has_more=True)
 
     def token(self, plan: RowsPlan | ConcatPlan) -> str:
@@ -153,7 +153,7 @@ def _page(
     page = settings.PAGE_SIZE_MAX if max_page_size is None else min(max(1, max_page_size), settings.PAGE_SIZE_MAX)
     remaining, nulls, skip = prepared.top, None, prepared.skip or 0
     if top_paging and remaining:
-        # $top=0 asks for no rows; as the size of a page it would never come to an end.
+        # $top=0 selects no rows; as a page size it would give endless next links.
         page, remaining = min(page, remaining), None
     if prepared.skiptoken is not None:
         remaining, seek = read_token(plan.fingerprint, prepared.skiptoken, len(plan.keys) or 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -37,14 +36,13 @@ from domain.syntax.ast import Expression, QueryOptions
 from domain.syntax.errors import ODataUrlError
 from foundation import errors
 from foundation.kinds import Kind
+from foundation.texts import decode_base64
 from identity.context import CallContext, Operation
 from identity.lru import GenerationalCache
 
 Decoder = Callable[[Any], Any]
 SHAPE = ShapeKey()
 _filters: GenerationalCache[str, tuple[Any, tuple[Any, ...]]] = GenerationalCache(500)
-#: base64url → base64; a text in base64 stays as it is.
-_TO_STANDARD = str.maketrans("-_", "+/")
 _STEP = re.compile(r"[./]")
 
 
@@ -64,7 +62,7 @@ def select_rows(
     limit: int | None = None,
     ids: Sequence[str] | None = None,
 ) -> list[tuple[Any, ...]]:
-    """Values of attributes, with paths over references ("Customer.Party.PartyName" or with "/"), canonical in Python.
+    """Canonical Python values of attributes, also by paths over references ("Customer.Party.PartyName", or with "/").
 
     The value of a reference is its key, of an amount or quantity its number (`Price/Currency` the code), of a custom
     property its object. filter is a $filter (text or tree); orderby the text of an $orderby; ids restricts to those
@@ -74,7 +72,7 @@ def select_rows(
     shape = shape_of(tree, len(values))
     by_ids = ids is not None
     if ids is not None:
-        # The key behind a null reference is empty.
+        # The key of a null reference is empty.
         ids = [id for id in ids if id]
         if not ids:
             return []
@@ -167,7 +165,7 @@ def _bind_name(binder: Binder, source: Source, name: str) -> Bound:
     if name.rpartition("/")[2].rpartition(".")[2].lower() == "displaytext":
         return as_scalar(bound)
     if isinstance(bound, CustomText):
-        # The property itself is its object; its members are texts.
+        # The value of the property itself is the object; its members are texts.
         named = steps[-1].name.lower() in ("value", "valueid")
         return as_scalar(bound) if named else replace(bound, member="")
     return bound
@@ -255,12 +253,8 @@ def read_value(
     if encoded[:1] == b'"':
         text = orjson.loads(encoded)
         is_binary = attribute is not None and attribute.kind is Kind.BINARY
-        raw = _bytes_of(text) if is_binary else text.encode()
+        raw = decode_base64(text) if is_binary else text.encode()
     return ValueResult(dump({**annotations, "value": value}), raw, False)
-
-
-def _bytes_of(text: str) -> bytes:
-    return base64.b64decode(text.translate(_TO_STANDARD))
 
 
 def predicate_holds(repository: Repository[Any], filter_text: str, key: str, ctx: CallContext) -> bool:
@@ -290,9 +284,9 @@ def within_policies(repository: Repository[Any], operation: Operation, key: str,
 
 
 def permitted_keys(repository: Repository[Any], operation: Operation, ctx: CallContext) -> tuple[str, list[Any]] | None:
-    """SQL (with %s) and parameters that select the keys of rows that the caller may read, or that the row policies for
-    a
-    write allow; None: all rows. For statements of the admin, which Django builds.
+    """SQL (with %s) and parameters of a subquery for the admin's statements; None: all rows.
+
+    It selects the keys of the rows that the caller may read, or that the row policies for a write allow.
     """
     access = Access(ctx.permissions)
     if operation == "read" and not access.restricts(repository):

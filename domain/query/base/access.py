@@ -9,14 +9,14 @@ Row policies are OData filters with variables of the call, written like paramete
 
 The current company, location and role are those that the request names, if they are assigned to the user, else null.
 
-A row is visible if one of the caller's policies holds. A policy itself reads with full rights: its author is an
-administrator, and policies may refer to each other's repositories.
+A row is visible if one of the caller's policies holds. Policies are evaluated with full rights: administrators write
+them, and policies may refer to each other's repositories.
 
 A policy on a repository also restricts derived repositories and the entities that its entities own: a caller who may
 not see an order sees none of its lines, and one who may not change it changes none of them (`PolicyScope`).
 
-Rows that belong to a user (`Declaration.belongs_to`) have a policy besides those of roles: to other callers than the
-user, unless they are administrators, they do not exist.
+Rows that belong to a user (`Declaration.belongs_to`) have a policy besides those of roles: only this user and
+administrators see them.
 
 A view (`Declaration.view_of`) shows a row only if the caller may see the viewed row and its owners in their own sets.
 """
@@ -40,9 +40,9 @@ from domain.syntax.errors import ODataUrlError
 from foundation import errors
 from identity.context import AllPermissions, AsOf, CallContext, Operation, Permissions
 
-#: The spelling of `$user.Id` for the grammar, which has only parameter aliases.
+#: Prefix of the parameter aliases that replace variables, which the OData grammar lacks.
 VARIABLE_PREFIX = "call__"
-#: A literal, which is skipped, or a variable of the call.
+#: A string literal, which is skipped, or a variable.
 CALL_VARIABLE = re.compile(r"'(?:[^']|'')*'|\$(user|company|location|role)\.([A-Za-z]+)|\$(application)\b")
 #: Variables by their lower-case form.
 KNOWN_VARIABLES: Mapping[str, str] = {
@@ -93,11 +93,11 @@ def _as_alias(found: re.Match[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PolicyScope:
-    """A repository whose policies apply to a row: the row's own, a base of it, or that of an owner.
+    """A repository whose policies apply to a row: the row's own, a base of it, or an owner's.
 
     path       owner references from the row to this repository; () for the row itself
     is_subtype it applies only to owners of this type
-    operation  required on that repository: changing an owned entity is changing its owner
+    operation  the operation on that repository: any write to an owned entity is an update of its owner
     """
 
     repository: Repository[Any]
@@ -137,12 +137,12 @@ def _walk(
 
 
 def _is_personal(scope: PolicyScope) -> bool:
-    """Whether rows belong to users, which restricts all but their creation."""
+    """Whether only the user to whom a row belongs may perform the operation: all except creation."""
     return bool(scope.repository.belongs_to) and scope.operation != "create"
 
 
 def _with_own(filters: tuple[str, ...], own: str) -> tuple[str, ...]:
-    """The filters, of which one must match, with a condition that must match besides."""
+    """The alternative filters, each joined by "and" with the additional condition."""
     if not own:
         return filters
     return tuple(f"({text}) and {own}" for text in filters) or (own,)
@@ -154,7 +154,7 @@ class Access:
     def __init__(self, permissions: Permissions | None, at: AsOf | None = None) -> None:
         """permissions: None if everything is visible (for policies themselves and rules of the platform).
 
-        at: the time that the plan shows; plans for other times with the same key are the same.
+        at: the time that the plan reads; plans are shared by times with the same AsOf.key.
         """
         self._permissions = permissions
         self.at = at
@@ -165,12 +165,12 @@ class Access:
         return cls(ctx.permissions, ctx.at)
 
     def now(self) -> Access:
-        """The same rights to what there is now."""
+        """The same rights, for reading current data."""
         return self if self.at is None else Access(self._permissions)
 
     @property
     def narrows(self) -> bool:
-        """Whether the rights are those of a caller who may not see everything."""
+        """Whether the caller may be restricted: False for full rights and for administrators."""
         return self._permissions is not None and not isinstance(self._permissions, AllPermissions)
 
     def readable(self, repository: Repository[Any]) -> bool:
@@ -219,6 +219,6 @@ class Access:
         return repository.subtypes if repository.is_polymorphic else ()
 
     def check_readable(self, repository: Repository[Any]) -> None:
-        """Raise NotFound unless the caller may read: an unreadable repository is reported as a missing one."""
+        """Raise NotFound unless the caller may read the repository, as if it did not exist."""
         if not self.readable(repository):
             raise errors.NotFound(errors.RESOURCE_NOT_FOUND, repository.set_name)

@@ -16,7 +16,7 @@ that equal parts can be shared (joins by path, measures).
     ├── AnyText TextItem   a predicate over the texts of a multilanguage value, and the tested text
     ├── Quantified Counted any/all · $count of a collection
     ├── ListValue          sum, count, first or list of a value of Rows
-    ├── Computed           an operator that has no SQL, computed after the page is read
+    ├── Computed           an operator without SQL, computed after the page is read
     ├── Scripted ScriptFailed   a JavaScript calculated attribute, and whether its script failed
     └── RootValue          a value of an entity with a given key, `$root/Set(key)/…`
 """
@@ -220,7 +220,7 @@ Origin = Fixed | FromSlot | FromCall
 
 @dataclass(frozen=True, slots=True)
 class Input(Bound):
-    """A literal or a value of the call. `convert` makes it canonical for `type` or raises BadRequest.
+    """A literal or a value of the call. `convert` gives the canonical value of `type`, or raises BadRequest.
 
     literal is its written form, as long as the type of the other operand may still decide its meaning.
     """
@@ -249,7 +249,7 @@ class Call(Bound):
 
 @dataclass(frozen=True, slots=True)
 class Compare(Bound):
-    """Two values of one type. Never null (OData 4.01, 5.1.1.1): eq and ne compare null, the others give false."""
+    """Comparison of values of one type. Never null (OData 4.01, 5.1.1.1): eq and ne compare null, others give false."""
 
     operator: Literal["eq", "ne", "gt", "ge", "lt", "le"]
     left: Bound
@@ -305,7 +305,7 @@ class AnyText(Bound):
 
 @dataclass(frozen=True, slots=True)
 class Quantified(Bound):
-    """Some row of the collection satisfies the predicate (True), or every one does (False)."""
+    """any/all: some row of the collection satisfies the predicate (`some`), or every row does."""
 
     some: bool
     owner: Source
@@ -363,9 +363,9 @@ class ListValue(Bound):
 
 @dataclass(frozen=True, slots=True)
 class Computed(Bound):
-    """An operator of a calculated attribute that only Python has.
+    """An operator of a calculated attribute that is implemented in Python only.
 
-    attribute  API name, for the message that a query cannot use it; operator: what prevents that
+    attribute  API name, and operator: for the error if a query uses it
     compute    canonical values of the arguments, language → canonical value; None for null and for an error
     """
 
@@ -415,7 +415,7 @@ def unchanged(value: Any) -> Any:
 
 
 def call(name: str, value_type: ValueType, *arguments: Bound) -> Call:
-    """A function that is null exactly if an argument is."""
+    """A call of a function that is null exactly if an argument is."""
     return Call(value_type, any(argument.nullable for argument in arguments), name, arguments)
 
 
@@ -436,7 +436,7 @@ def any_of(*predicates: Bound) -> Bound:
 
 @lru_cache(maxsize=4096)
 def python_operator(node: Any) -> str | None:
-    """The first operator in an expression that only Python has; None without one."""
+    """The first operator in an expression that is implemented in Python only; None without one."""
     if isinstance(node, Computed):
         return node.operator
     if isinstance(node, Scripted):

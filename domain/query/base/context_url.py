@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from domain.model import calculated_attributes
-from domain.model.custom_properties import definitions
+from domain.model.custom_properties import named
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.syntax import ast
@@ -32,7 +32,7 @@ def _select_list(repository: Repository[Any], options: ast.QueryOptions) -> str:
 
 
 def _selected(repository: Repository[Any], item: ast.SelectItem) -> Iterator[str]:
-    """The paths of an item of $select; of a complex value `Price/Value`, of an expanded property `Lines()`."""
+    """The paths of an item of $select, such as `Price/Value` of a complex value, `Lines()` of an expanded property."""
     first, *behind = item.path
     if isinstance(first, ast.StarStep):
         yield "*"
@@ -55,7 +55,7 @@ def _selected_member(repository: Repository[Any], given: str, item: ast.SelectIt
     name, target = _member(repository, given)
     behind = item.path[1:]
     if target is not None and behind:
-        # The reference is expanded with what is selected of it.
+        # The reference is expanded with the selected members.
         inner = ast.QueryOptions(select=(ast.SelectItem(behind, item.options),))
         yield f"{name}({_select_list(target, inner)})"
     elif target is not None and repository.collection(name) is not None:
@@ -75,7 +75,7 @@ def _complex_member(repository: Repository[Any], name: str, given: str) -> str:
 
 
 def _expanded(repository: Repository[Any], item: ast.ExpandItem) -> dict[str, str]:
-    """Navigation property → its entry. A reference that is only linked to has none: links are in every entity."""
+    """Navigation property → its entry in the select list. $ref and $count have none."""
     first, *behind = item.path
     if isinstance(first, ast.StarStep):
         names = (*repository.references, *repository.collections)
@@ -106,9 +106,8 @@ def _member(repository: Repository[Any], given: str) -> tuple[str, Repository[An
     child = repository.collection(given)
     if child is not None:
         return child.name, repositories[child.repository]
-    lowered = given.lower()
-    custom = next((name for name in definitions(repository.name) if name.lower() == lowered), None)
+    custom = named(repository.name, given)
     if custom is not None:
-        return custom, None
+        return custom.api_name, None
     calculated = calculated_attributes.definition(repository, given)
     return (given if calculated is None else calculated.api_name), None

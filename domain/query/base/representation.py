@@ -12,7 +12,7 @@ Version = Literal["4.0", "4.01"]
 
 
 class ShapeKey(NamedTuple):
-    """The part of a Representation that is compiled into a plan."""
+    """The part of a Representation that a plan depends on."""
 
     metadata: MetadataLevel = "none"
     ieee754: bool = False
@@ -44,7 +44,7 @@ class Representation:
 
     @property
     def shape_key(self) -> ShapeKey:
-        """The part that is compiled into a plan; the rest is filled in when it runs."""
+        """The part that a plan depends on; the rest is applied when the plan runs."""
         return ShapeKey(self.metadata, self.ieee754, self.skip_nulls, self.version, self.standard_base64)
 
 

@@ -15,7 +15,7 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """One place: names are resolved among lambda variables, computed names, then the members of `this`.
+    """The names at one place of a query: lambda variables, then computed names, then the members of `this`.
 
     this        the row whose members need no prefix; None in a relation that is no set of entities
     it          the row of `$it`: of the set that the request addresses

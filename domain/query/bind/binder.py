@@ -75,7 +75,7 @@ _ORDERED = frozenset(
 #: Maximum of nodes in all expressions of a query, after replacing aliases and computed names. The text has at most
 #: 50,000.
 MAX_PARTS = 60_000
-#: What a calculated attribute counts for, each time that it is named.
+#: Number of nodes that each use of a calculated attribute counts for.
 PARTS_OF_CALCULATION = 100
 
 
@@ -89,7 +89,7 @@ class Binder:
         *,
         pending: Sequence[Definition] = (),
     ) -> None:
-        """pending: definitions of calculated attributes that replace the stored ones of their name."""
+        """pending: unsaved definitions of calculated attributes, which replace the stored ones of the same name."""
         self.access = access
         self._pending = pending
         self._calculating: list[tuple[str, str]] = []
@@ -120,7 +120,7 @@ class Binder:
         return scope
 
     def use(self, computed: Bound) -> Bound:
-        """The computed value in place of its name. Its nodes count each time, as chains of names grow exponentially."""
+        """The value of a computed name. Its nodes count at each use, because chains of names grow exponentially."""
         _, parts = self._computed.get(id(computed), (computed, 1))
         self._count(parts)
         return computed
@@ -153,7 +153,7 @@ class Binder:
         return rows_of(self, source, child)
 
     def calculated(self, source: Source, name: str) -> Value | None:
-        """A calculated attribute of a row, by its API name or its bare name where nothing else has that."""
+        """A calculated attribute of a row, by its API name, or by its bare name if no other member has that name."""
         definition = self._definition(source.repository, name)
         if definition is None:
             return None
@@ -303,7 +303,7 @@ class Binder:
             return Member(BOOL, False, operand, ())
         pairs = [unify(operand, item, node.position) for item in items]
         if any(left is not pairs[0][0] for left, _ in pairs):
-            # Items of different types, such as dates among date-times: each compares by its own type.
+            # Items of different types, such as dates and date-times, are compared separately.
             return any_of(*(Compare(BOOL, False, "eq", left, right) for left, right in pairs))
         return Member(BOOL, False, pairs[0][0], tuple(right for _, right in pairs))
 
@@ -346,7 +346,7 @@ class Binder:
 
 
 def _gathered(operands: tuple[Bound, ...]) -> tuple[Bound, ...]:
-    """`a eq 1 or a eq 2 or …` as `a in (1,2,…)`: callers write thousands of them, and a list costs a tenth."""
+    """Rewrite `a eq 1 or a eq 2 or …` as `a in (1,2,…)`: callers send thousands of them, and a list costs a tenth."""
     lists: dict[Bound, list[Bound]] = {}
     gathered: list[Bound | list[Bound]] = []
     for operand in operands:
@@ -367,7 +367,7 @@ def _gathered(operands: tuple[Bound, ...]) -> tuple[Bound, ...]:
 
 
 def _is_value(bound: Bound) -> bool:
-    """Whether it is a value of the query itself, and not null."""
+    """Whether the expression is a literal other than null."""
     return isinstance(bound, Input) and (
         isinstance(bound.origin, FromSlot) or (isinstance(bound.origin, Fixed) and bound.origin.value is not None)
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from domain.model.calculated_attributes import Definition, definitions
-from domain.model.custom_properties import STAMP
+from domain.model.custom_properties import CACHE_VERSION
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.query.base.access import Access
@@ -14,11 +14,11 @@ from domain.query.base.bound import ValueType, new_root, python_operator
 from domain.query.bind.binder import Binder
 from domain.query.bind.calculations import Calculation
 from foundation import errors
-from foundation.stamped_cache import StampedCache
+from foundation.versioned_cache import VersionedCache
 
 #: repository name → API name → type; filled on demand, and made anew when a definition changes.
-_known: StampedCache[dict[str, Mapping[str, ValueType]]] = StampedCache(
-    dict, STAMP, state=lambda: repositories.generation
+_known: VersionedCache[dict[str, Mapping[str, ValueType]]] = VersionedCache(
+    dict, CACHE_VERSION, state=lambda: repositories.generation
 )
 
 
@@ -46,9 +46,9 @@ def _type_of(repository: Repository[Any], name: str) -> ValueType | None:
 def operator_without_sql(
     repository: Repository[Any], name: str, together_with: Sequence[Definition] = ()
 ) -> str | None:
-    """What prevents that the database computes the attribute (INCNUM, JavaScript); None if nothing does.
+    """The first operator of the attribute that has no SQL (INCNUM, JavaScript); None if the database can compute it.
 
-    Raises BadRequest for one that cannot be evaluated.
+    Raises BadRequest for an attribute that cannot be evaluated.
     """
     value = Binder(Access(None), pending=together_with).calculated(new_root(repository), name)
     return None if value is None else python_operator((value.bound, value.failed_row))

@@ -59,7 +59,7 @@ def mismatch(position: int, reason: str) -> errors.BadRequest:
 
 
 def retype(value: Input, target: ValueType, what: str, position: int | None = None) -> Input:
-    """The literal as a value of the type: refused now by its kind or, if the value is known, by the value."""
+    """The literal as a value of the type. Raises BadRequest for its kind or, if the value is known, for the value."""
     at = value.position if position is None else position
     if value.literal is None or value.literal is LiteralKind.NULL:
         return value

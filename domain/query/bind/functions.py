@@ -127,7 +127,7 @@ def _text_predicate(binder: ExpressionBinder, node: ast.FunctionCall, scope: Sco
 
 
 def _text_function(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scope) -> Bound:
-    """A function from text to text; of a multilanguage value the result is one, too."""
+    """A function from text to text; for a multilanguage value its result is multilanguage, too."""
     first, *rest = node.arguments
     bind = _text if node.name == "concat" else _integer
     arguments = [_text(binder, first, scope), *(bind(binder, each, scope) for each in rest)]
@@ -189,7 +189,7 @@ def _part_of(sorts: tuple[Sort, ...], result: ValueType) -> _Binding:
 
 
 def _on_its_clock(value: Bound) -> Bound:
-    """A date-time literal as its own zone's clocks show it; stored date-times are UTC."""
+    """A date-time literal in the local time of its own zone; stored date-times are UTC."""
     if not _is_literal_datetime(value):
         return value
     return replace(value, convert=literals.checked(literals.to_wall_clock, DATETIME, _THIS_ARGUMENT))
@@ -233,7 +233,7 @@ def _total_seconds(binder: ExpressionBinder, node: ast.FunctionCall, scope: Scop
 
 
 def _as_duration(value: Bound) -> Bound:
-    """A text literal as the duration that it spells: the prefix may be omitted (Part 2, 5.1.1.14.1)."""
+    """A string literal as a duration, whose prefix may be omitted (Part 2, 5.1.1.14.1); other values unchanged."""
     if isinstance(value, Input) and value.literal is LiteralKind.STRING and value.type.sort is Sort.STRING:
         return retype(value, DURATION, _THIS_ARGUMENT)
     return value
@@ -311,7 +311,7 @@ def bind_cast(binder: ExpressionBinder, node: ast.Cast, scope: Scope) -> Bound:
     raise mismatch(node.position, Message("{0} cannot be cast to {1}", value.type, node.type.name))
 
 
-#: Casts of text literals, beside those that a comparison with the type has, too.
+#: Casts of string literals, beside the conversions that a comparison with the type makes.
 _CASTS_OF_TEXTS: Mapping[Sort, Callable[[Any], Any]] = {
     Sort.BOOL: literals.text_to_bool,
     Sort.BINARY: literals.text_to_binary,

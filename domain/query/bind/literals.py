@@ -7,7 +7,6 @@ converters raise ValueError, which `checked` turns into BadRequest.
 
 from __future__ import annotations
 
-import base64
 import datetime
 import re
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from foundation import errors
 from foundation.enums import EnumType
 from foundation.guids import is_guid, parse_guid
 from foundation.messages import written
+from foundation.texts import decode_base64
 
 K = LiteralKind
 _NUMBERS = frozenset({K.INTEGER, K.DECIMAL})
@@ -131,7 +131,7 @@ def _to_datetime(value: Any) -> datetime.datetime:
 
 
 def to_wall_clock(value: Any) -> datetime.datetime:
-    """What the clocks of the literal's zone show; the parts of a date-time are those (Part 2, 5.1.1.8)."""
+    """The local time of the literal's zone, from which functions take the parts of a date-time (Part 2, 5.1.1.8)."""
     if isinstance(value, str):
         value = datetime.datetime.fromisoformat(value)
     if isinstance(value, datetime.datetime):
@@ -169,7 +169,7 @@ def _to_duration(value: Any) -> datetime.timedelta:
 
 
 def text_to_bool(value: Any) -> bool:
-    """The boolean that a text says (cast)."""
+    """The boolean in a text (cast)."""
     if str(value).lower() not in ("true", "false"):
         raise ValueError("neither true nor false")
     return str(value).lower() == "true"
@@ -177,8 +177,7 @@ def text_to_bool(value: Any) -> bool:
 
 def text_to_binary(value: Any) -> bytes:
     """The bytes of a text in base64url or base64 (cast)."""
-    text = str(value).translate(str.maketrans("+/", "-_"))
-    return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    return decode_base64(str(value))
 
 
 def _to_custom_text(value: Any) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from domain.model.attributes import Child
-from domain.model.custom_properties import definitions
+from domain.model.custom_properties import named
 from domain.model.members import DISPLAY_TEXT
 from domain.model.naming import near
 from domain.model.registry import repositories
@@ -99,7 +99,7 @@ def _bind_root(binder: ExpressionBinder, steps: Sequence[ast.Step], position: in
     if not isinstance(given, Input):
         raise mismatch(position, Message("the key behind $root must be a literal"))
     variable = new_root(repository, nullable=True, guarded=binder.access.restricts(repository))
-    # The entity's own row is the only scope of names there.
+    # Names are resolved among the members of this entity only.
     value = bind_path(binder, steps[1:] or (ast.VariableStep("$this"),), Scope(variable, variable), position)
     return RootValue(value.type, True, variable, retype(given, GUID, _THE_KEY), value)
 
@@ -112,7 +112,7 @@ def bind_in_collection(binder: ExpressionBinder, node: ast.Membership, path: ast
     position, element = result
     while position + 1 < len(path.steps) and isinstance(path.steps[position + 1], ast.FilterStep):
         position += 1
-    # Names of callers contain no space; the variables of nested scopes differ in number.
+    # The space prevents a clash with callers' names; variables of nested scopes differ in number.
     variable = f"in {len(scope.variables)}"
     rest = ast.Path((ast.NameStep(variable), *path.steps[position + 1 :]), position=node.position)
     inner: ast.Expression = ast.Comparison("eq", node.operand, rest, position=node.position)
@@ -206,7 +206,7 @@ def member_of(binder: ExpressionBinder, source: Source, name: str) -> Bound | _R
     child = repository.collection(name)
     if child is not None:
         return rows_of(binder, source, child)
-    definition = definitions(repository.name).get(name)
+    definition = named(repository.name, name)
     if definition is not None:
         return custom_value(binder, source, definition)
     if name.lower().endswith("value"):
@@ -289,7 +289,7 @@ def _from_value(binder: ExpressionBinder, value: Bound, step: ast.Step) -> Bound
             return result if result is not None else fixed(None, STRING)
         return unknown(name, ("Value", "Currency", "Unit"), str(value.attribute.kind.value))
     if value.type.sort is Sort.TEXTS and isinstance(value, Column):
-        # A text composed of several, such as a display text, is text and not JSON.
+        # A text composed of several, such as a display text, is no JSON.
         return Call(STRING, True, "text_in", (value, fixed(name.upper(), STRING)))
     if isinstance(value, CustomText):
         if name.lower() in _CUSTOM_MEMBERS:

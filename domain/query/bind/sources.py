@@ -1,4 +1,4 @@
-"""Columns of rows in scope, and the targets of their references."""
+"""Binds columns of rows in scope, and the targets of their references."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def texts_membership(binder: ExpressionBinder, operand: Bound, items: list[Bound
 def display_text(binder: ExpressionBinder, source: Source, depth: int = 0) -> Bound:
     """DisplayText of a row; of type TEXTS if its format has a multilanguage member."""
     if depth > _MAX_DISPLAY_DEPTH:
-        # Formats that refer to each other would never end.
+        # Formats may refer to each other in a cycle.
         return fixed("", STRING)
     parts: list[Bound] = []
     for part in template_syntax.parse(source.repository.display_format):
@@ -148,9 +148,9 @@ def display_text(binder: ExpressionBinder, source: Source, depth: int = 0) -> Bo
 
 
 def _added_part(binder: ExpressionBinder, source: Source, part: template_syntax.Placeholder) -> Bound:
-    """A custom property or calculated attribute in a display format; "" for one that is gone or has no SQL.
+    """A custom property or calculated attribute in a display format; "" for one that was deleted or has no SQL.
 
-    Formats that name these are refused when they are saved; a text of every list must not fail all the same.
+    Saving a format refuses such names, but a later deletion must not make every list fail.
     """
     if part.sigil:
         known = custom_properties.by_code(source.repository, part.path[-1])
@@ -181,7 +181,7 @@ def format_part(value: Bound, format: str) -> Bound:
     if value.type.sort is Sort.STRING:
         return value
     if value.type.sort in (Sort.DATE, Sort.DATETIME):
-        # Without a format dates have the local format of the language.
+        # Without a format dates use the format of the language.
         name = "datepattern" if value.type.sort is Sort.DATE else "timepattern"
         pattern = fixed(format, STRING) if format else Input(STRING, False, FromCall(name), unchanged)
         return Call(STRING, value.nullable, "format_date", (value, pattern))

@@ -54,7 +54,7 @@ def unify(left: Bound, right: Bound, position: int) -> tuple[Bound, Bound]:
     raise mismatch(position, Message("{0} cannot be compared with {1}", left.type, right.type))
 
 
-#: By the kind of a custom property: the function that converts the stored text, and the type of the result.
+#: Kind of a custom property → (function that converts the stored text, type of the result).
 CUSTOM_TYPES = {
     Kind.DECIMAL: ("custom_number", REAL),
     Kind.DATE: ("custom_date", DATE),
@@ -73,7 +73,7 @@ def typed_custom(value: CustomText) -> Bound:
 
 
 def in_order_of_numbers(value: Bound, other: Bound) -> Bound:
-    """A text that is ordered beside a property of numbers, as its number: '9' is less than '10'."""
+    """Convert a text that is ordered against a custom property of numbers: '9' is less than '10'."""
     if value.type.sort is not Sort.STRING or not isinstance(other, CustomText) or other.kind is not Kind.DECIMAL:
         return value
     return Call(REAL, True, "text_to_number", (value,))
@@ -87,7 +87,7 @@ def _unify_custom(left: Bound, right: Bound, position: int) -> tuple[Bound, Boun
         assert isinstance(custom, CustomText)
         return unify(typed_custom(custom), typed_custom(value), position)
     if value.type.sort is Sort.GUID and isinstance(custom, CustomText):
-        # A reference, or an allowed value, by its id.
+        # A guid is compared with the id of the reference or allowed value.
         result = replace(custom, type=STRING, member="ValueId")
         value = retype(value, STRING, _THIS_COMPARISON) if isinstance(value, Input) else call("to_text", STRING, value)
     elif value.type.sort is not Sort.STRING:
@@ -131,7 +131,7 @@ def by_number(value: Bound) -> Bound:
 
 
 def literal_scale(value: Any) -> int | None:
-    """Decimal places of a literal; of a lifted one, whose value is unknown, the maximum of attributes."""
+    """Decimal places of a literal; SLOT_SCALE for a lifted one (None), whose value is unknown."""
     if value is None:
         return SLOT_SCALE
     exponent = value.as_tuple().exponent

@@ -38,7 +38,7 @@ class Aggregate(Bound):
 
 @dataclass(frozen=True, slots=True)
 class ChildAggregate(Bound):
-    """sum, min, max or $count over an owned collection of one row, to be aggregated further over the rows."""
+    """sum, min, max or $count over the owned collection of each row; an Aggregate over the rows takes the results."""
 
     method: str
     owner: Source
@@ -53,7 +53,7 @@ class ResultColumn:
 
     path        nested as in JSON: ("SalesOrder", "Customer")
     measure     the currency's or unit's column, with its name ("Currency", "Unit")
-    target_set  of references
+    target_set  set of a reference's target
     is_date_part   a group key such as year(…), a text in OData 4.0
     control     type control information of the value (dynamic_types)
     is_declared    a property of $metadata, which gives its type

@@ -42,7 +42,7 @@ _MOST_ROWS = 2**62
 
 @dataclass(slots=True)
 class Entities:
-    """Rows that are still entities. limit is (skip, top); a further filter then applies to those rows only."""
+    """A stage whose rows are entities. limit is (skip, top); later filters apply to the limited rows only."""
 
     source: Source
     scope: Scope
@@ -249,7 +249,7 @@ class ApplyPlanner:
         selected = [select_columns(compiler, values, keys)]
         text = select_from(selected, compiler.block.from_sql(), where)
         if keys:
-            # By position: the database would not recognize an expression with parameters as the same.
+            # GROUP BY positions: the database would not recognize an expression with parameters as the same.
             positions = [str(index + 1) for index, (_, bound) in enumerate(values) if bound in keys]
             text = text + Sql(" GROUP BY " + ", ".join(positions))
         return Table(text, number, columns)
@@ -347,7 +347,7 @@ class ApplyPlanner:
         return text
 
     def _rows(self, number: ast.Constant) -> Bound:
-        """A number of rows, limited to 64 bits as in the databases."""
+        """A number of rows, limited to 64 bits as in both databases."""
         value = self.binder.value(number, Scope(None))
         if not isinstance(value, Input):
             raise errors.NotSupported(Message("{0} with a number that is not a literal", "$apply"))

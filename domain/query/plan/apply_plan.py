@@ -68,7 +68,7 @@ def plan_table(applied: ApplyPlanner, repository: Repository[Any], table: Table,
 
 
 def _as_declared(column: ResultColumn, repository: Repository[Any]) -> ResultColumn:
-    """A number whose alias is that of a declared number has its type: clients such as UI5 take it from $metadata."""
+    """Give a number whose alias is a declared property its type, which clients such as UI5 read from $metadata."""
     attribute = repository.attributes.get(column.name)
     if attribute is None or attribute.kind is not Kind.INT or not column.output.type.integer:
         return column
@@ -100,7 +100,7 @@ def _expression(
     whole = {column.path for column in columns if not column.target and column.measure is None}
     for column in columns:
         if any(column.path[:length] in whole for length in range(1, len(column.path))):
-            # A text in one language is the same in all of them.
+            # The column of the whole value has the text in this language already.
             continue
         at = tree
         for name in column.path[:-1]:
@@ -122,7 +122,7 @@ def _is_date_text(column: ResultColumn, shape: ShapeKey) -> bool:
 
 
 def _control(column: ResultColumn, shape: ShapeKey) -> str:
-    """The type control information of a column; "" where the reader knows the type without it."""
+    """The type control information of a column; "" if $metadata or the JSON value shows the type."""
     if shape.metadata == "none" or (column.is_declared and shape.metadata != "full") or column.target:
         return ""
     if column.measure is not None:
@@ -175,7 +175,7 @@ def _value(
         )
         return f"g[{len(batches) - 1}].get(r[{position}])"
     if column.target:
-        # A group has no $select, and callers need its key.
+        # $select does not apply to a group, and callers need its key.
         link = f"{f'{column.target_set}('!r} + r[{position}] + ')'"
         return f'(None if r[{position}] is None else {{"@odata.id": {link}, "Id": r[{position}]}})'
     value = code.value(position, column.output.type)
@@ -249,7 +249,7 @@ def plan_concat(
 
 
 def _sequences(transformations: tuple[ast.Transformation, ...]) -> Iterator[tuple[ast.Transformation, ...]]:
-    """The sequences of the concat at the end, each behind what precedes it; they may end in a concat themselves."""
+    """The sequences of a final concat, each after the preceding transformations; they may end in a concat, too."""
     last = transformations[-1]
     if not isinstance(last, ast.ConcatTransformation):
         yield transformations
@@ -263,8 +263,8 @@ def plan_apply(
 ) -> RowsPlan | ConcatPlan:
     """The plan of a read with $apply and the options after it.
 
-    $filter applies to the result. If it names properties that only the entities have, it applies to these before the
-    transformations, as on the reference platform.
+    $filter applies to the result. If it names properties that only the entities have, it applies to the entities before
+    the transformations, as on the reference platform.
     """
     try:
         return _plan_apply(planner, repository, options, by=by)

@@ -1,6 +1,6 @@
 """Calculated attributes of selected rows (spec 10.1): as columns of the SELECT, or computed after the page is read.
 
-An attribute whose operators the database has is a column. The others are computed for all rows of a page at once: one
+An attribute whose operators all have SQL is a column. The others are computed for all rows of a page at once, with one
 query for the values that they need of the rows, and one for each list.
 
 A failed evaluation gives null and, beside it, the annotation `Name@erpnet.warning` with the row of the definition.
@@ -57,7 +57,7 @@ MAX_LIST_ROWS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """number of the failed row of a definition → the annotation, with its text in the active language."""
+    """Function: number of a definition's failed row → the annotation, with its text in the active language."""
 
     name: str
 
@@ -81,7 +81,7 @@ def calculated_pairs(name: str, value: Any, compiler: Compiler, code: RowCode) -
 
 @dataclass(slots=True)
 class ComputedBatch:
-    """Calculated attributes of a page's rows that are computed after it is read; names are added while it is planned.
+    """Calculated attributes that are computed after a page is read; planning adds names.
 
     key_column   position of the row's key in the row
     """
@@ -96,7 +96,7 @@ class ComputedBatch:
 class _Level:
     """The rows of one source: a statement for their keys and cells, and the lists below them.
 
-    decoders   of the cells, by position in the row behind the key
+    decoders   of the cells, by position in the row after the key
     """
 
     source: Source
@@ -106,14 +106,14 @@ class _Level:
     decoders: list[Callable[[Any], Any]] = field(default_factory=list)
 
     def collect(self, node: Any) -> None:
-        """Add what the evaluation of an expression needs of the rows."""
+        """Add the cells and lists that the evaluation of an expression needs."""
         if isinstance(node, tuple):
             for part in node:
                 self.collect(part)
         elif not isinstance(node, Bound) or isinstance(node, Input):
             return
         elif isinstance(node, TextItem):
-            return  # it has a value inside AnyText only
+            return  # has a value only while AnyText is evaluated
         elif python_operator(node) is None and not _has_free_item(node):
             self.cells.setdefault(node, len(self.cells))
         elif isinstance(node, ListValue):
@@ -131,7 +131,7 @@ class _Level:
 
 
 def _has_free_item(node: Any) -> bool:
-    """Whether an expression has the tested text of an AnyText around it."""
+    """Whether an expression contains the tested text of an AnyText outside of it."""
     match node:
         case TextItem():
             return True
@@ -216,7 +216,7 @@ def failure(name: str, value: Bound, failed: Bound | None, env: Environment) -> 
 
 
 def calculation_error(name: str, annotation: Mapping[str, Any]) -> errors.Refused:
-    """The error for a failed evaluation where the attribute is asked for alone."""
+    """The error for a failed evaluation, for a request of the attribute alone."""
     if "row" in annotation:
         return errors.Refused(errors.CALCULATION_FAILED, name, annotation["row"], target=name)
     return errors.Refused(errors.CALCULATION_THREW, name, annotation["message"], target=name)
@@ -337,14 +337,14 @@ def _visible(compiler: Compiler, variable: Source) -> list[Bound]:
 
 
 def _decoder(node: Bound, dialect: Dialect) -> Callable[[Any], Any]:
-    """From an output column to the value that evaluation works on."""
+    """The conversion from an output column to the value for `evaluate`."""
     if node.type.sort is Sort.STATE:
         return int
     return canonical_decoder(node, dialect)
 
 
 def _renderer(shape: ShapeKey) -> Callable[[Any, ValueType], Any]:
-    """From a canonical value to JSON."""
+    """The conversion from a canonical value to JSON."""
 
     def render(value: Any, value_type: ValueType) -> Any:
         match value_type.sort:

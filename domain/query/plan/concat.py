@@ -14,7 +14,7 @@ from domain.query.sql.fragments import Run
 
 @dataclass(slots=True)
 class ConcatPlan:
-    """Has the interface of one aggregated plan; a row is (branch, row)."""
+    """The plan of a concat, with the interface of one aggregated plan; a row is (branch, row)."""
 
     branches: tuple[RowsPlan, ...]
     context: str
@@ -25,7 +25,7 @@ class ConcatPlan:
 
     @classmethod
     def of(cls, branches: Sequence[RowsPlan]) -> ConcatPlan:
-        """The plan over these."""
+        """The plan over the branches."""
         return cls(tuple(branches), branches[0].context.partition("(")[0], "|".join(b.fingerprint for b in branches))
 
     def read(self, run: Run, *, with_skip: bool) -> list[tuple[int, tuple[Any, ...]]]:

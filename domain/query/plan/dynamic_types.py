@@ -5,9 +5,9 @@ from __future__ import annotations
 from domain.query.base.bound import Bound, Call, Column, Counted, Input, Output, Sort
 from domain.query.plan.aggregation import Aggregate, ChildAggregate
 
-#: Functions whose integers are small, whatever the data.
+#: Functions whose results always fit 32 bits.
 _SMALL = frozenset({"year", "month", "day", "hour", "minute", "second", "zero_for", "length", "indexof", "enum_number"})
-#: What JSON shows by itself, and what is no value of a primitive or complex type.
+#: Sorts without type control: JSON shows the type, or the value is not of a primitive or complex type.
 _UNTYPED = frozenset({Sort.STRING, Sort.BOOL, Sort.NULL, Sort.SECRET, Sort.REFERENCE})
 INT64, DECIMAL = "#Int64", "#Decimal"
 
@@ -22,7 +22,7 @@ def type_control(value: Bound) -> str:
 
 
 def _integer_type(value: Bound) -> str:
-    """Counts of rows and sums are Edm.Decimal (Data Aggregation 4.0, 3.1.3); other results may exceed 32 bits."""
+    """The type of an integer. Counts of rows and sums are Edm.Decimal (Data Aggregation 4.0, 3.1.3)."""
     match value:
         case Aggregate(method="min" | "max", operand=Bound() as operand):
             return _integer_type(operand)
@@ -40,5 +40,5 @@ def _integer_type(value: Bound) -> str:
 
 
 def is_text_in_ieee754(control: str, value: Bound) -> bool:
-    """Whether an integer is a string for readers that hold numbers as doubles (IEEE754Compatible)."""
+    """Whether an integer is a string in IEEE754Compatible JSON."""
     return value.type.integer and control in (INT64, DECIMAL)

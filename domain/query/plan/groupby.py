@@ -63,7 +63,7 @@ class AggregateColumn:
 
 Known = Mapping[str, ResultColumn]
 
-#: Functions whose group keys are texts in OData 4.0, as the reference gives them (spec 14.1).
+#: Functions whose group keys are texts in OData 4.0, as on the reference platform (spec 14.1).
 _DATE_PARTS = frozenset({"year", "month", "day", "hour", "minute", "second"})
 
 
@@ -107,7 +107,7 @@ def _bind_property(binder: Binder, path: ast.Path, alias: str, scope: Scope, kno
     if value.type.sort is Sort.SECRET:
         raise mismatch(path.position, Message("{0} cannot be aggregated or grouped by", value.type))
     if value.type.sort is Sort.CUSTOM or (value.type.sort is Sort.TEXTS and not isinstance(value, Column)):
-        # A stored multilanguage value groups as a whole; a composed text is one text.
+        # A stored multilanguage value is grouped as a whole; a composed one by the caller's text.
         value = as_scalar(value)
     column_known = _known(known, names)
     if column_known is not None:
@@ -140,7 +140,7 @@ def _bind_property(binder: Binder, path: ast.Path, alias: str, scope: Scope, kno
 
 
 def _is_declared(value: Bound, names: tuple[str, ...], scope: Scope) -> bool:
-    """Whether $metadata has the property: names of compute and `PriceValue` are not in it."""
+    """Whether $metadata declares the property, unlike names of compute and `PriceValue`."""
     if names[0] in scope.computed:
         return False
     is_measured = isinstance(value, Column) and value.attribute.is_measured
@@ -242,7 +242,7 @@ def _count(binder: Binder, path: ast.Path, scope: Scope) -> Bound:
 
 
 def _child(binder: Binder, item: ast.AggregateItem, scope: Scope) -> AggregateColumn | None:
-    """`Lines/Quantity with sum as T`: the collection is aggregated for each row first."""
+    """`Lines/Quantity with sum as T`: aggregates the collection for each row first; None for other items."""
     assert isinstance(item.operand, ast.Path)
     source: Source | None = scope.this
     steps = item.operand.steps

@@ -1,6 +1,6 @@
-"""Conditions on the key of an entity for later transformations of $apply: the row belongs to a stage.
+"""Conditions for $apply that an entity is among the rows of an earlier stage, by its key.
 
-A stage with a limit, or with the leading part of a sum, becomes `key IN (SELECT …)`: later stages see its rows only.
+A stage with a limit, or with topsum and the like, becomes `key IN (SELECT …)`, so that later stages see its rows only.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class Share:
     is_percent: bool
 
     def holds(self, compiler: Compiler, ties: Sql) -> Sql:
-        """Whether the sum of the rows before this one is below the amount. ties: makes the order total."""
+        """The condition that the sum of the rows before this one is below the amount. ties: makes the order total."""
         value, is_top = self.order.expression, self.order.is_descending
         number = compiler.number(value, value.type.scale)
         key = compiler.dialect.order(
             compiler.key(value), is_descending=is_top, nullable=value.nullable, sort=Sort.NUMBER
         )
-        # From the top, negative values come last: a sum that has reached the amount must not fall below it again.
+        # Negative values, which come last from the top, count as 0: the sum must not fall below the amount again.
         counted = compose("CASE WHEN {0} > 0 THEN {0} ELSE {0} * 0 END", number) if is_top else number
         window = join("", [Sql(" OVER (ORDER BY "), key, Sql(", "), ties, Sql(" ROWS UNBOUNDED PRECEDING)")])
         before = compose("(SUM({0}){1} - {0})", counted, window)
@@ -43,7 +43,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeadingKeys(Bound):
-    """The row belongs to the leading rows of a stage."""
+    """Condition: the row is among the leading rows of a stage."""
 
     stage: EntityStage
     share: Share
@@ -59,7 +59,7 @@ def _leading_keys(compiler: Compiler, node: LeadingKeys, exact: bool) -> Sql:
 
 
 def _inside(compiler: Compiler, stage: EntityStage) -> tuple[Block, Compiler, list[Sql]]:
-    """A nested block over the same row variable, which means the inner row. Its compiler, and its WHERE."""
+    """(nested block, its compiler, its WHERE); inside, the stage's row variable refers to the inner row."""
     block = Block(compiler.block.statement, stage.source)
     inner = Compiler(block)
     where = [inner.predicate(each) for each in stage.where]
@@ -72,7 +72,7 @@ def _by_key(stage: EntityStage) -> Order:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LimitedKeys(Bound):
-    """The row is among those of a limited stage."""
+    """Condition: the row is among those of a limited stage."""
 
     stage: EntityStage
     planner: Planner

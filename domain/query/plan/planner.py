@@ -123,7 +123,7 @@ class Planner:
         keys = tuple(self.order_key(compiler, order) for order in orders)
         key_columns = tuple(code.raw(self.seek_output(key)) for key in keys)
         narrow = self._narrow(source, block, where, orders) if len(orders) > 1 else None
-        # The inner statement has filtered the rows.
+        # Without conditions if the inner statement (Narrow) has filtered the rows.
         predicates = tuple(compiler.predicate(each) for each in where) if narrow is None else ()
         return RowsPlan(
             repository=repository,
@@ -235,7 +235,7 @@ class Planner:
             if not any(order.expression == each.expression for each in result):
                 result.append(order)
             if order.expression == key or _decides(order.expression, source):
-                # A unique value leaves no ties.
+                # Further keys have no effect after a unique one.
                 return tuple(result)
         return (*result, Order(key))
 
@@ -257,7 +257,7 @@ class Planner:
         return self.dialect.order(key.sql, is_descending=key.is_descending, nullable=key.nullable, sort=key.sort)
 
     def seek_output(self, key: OrderKey) -> Sql:
-        """The order key as a column whose value can be sent back as a parameter."""
+        """The order key as an output column whose value can be a parameter of the next page's query."""
         if self.dialect.vendor == "sqlite":
             return self.dialect.output(key.sql, ValueType(key.sort))
         if key.sort in (Sort.BOOL,):
@@ -332,7 +332,7 @@ class Planner:
         )
 
     def _plain_output(self, index: int) -> str:
-        # A bare column would keep its declared type through the derived table, and activate Django's converters.
+        # An expression: a bare column of a derived table keeps its declared type, which activates Django's converters.
         return f"+c{index}" if self.dialect.vendor == "sqlite" else f"c{index}"
 
     def _constant(self, compiler: Compiler, node: ast.Constant) -> Sql:

@@ -20,7 +20,7 @@ from domain.query.run.row_json import AnswerSize, Shaper, drop_nulls
 from domain.query.sql.dialect import Dialect
 from domain.query.sql.fragments import Run, Sql, compose, run_limit, run_skip, select_from
 from foundation import errors
-from foundation.execution_slot import STEP, in_steps
+from foundation.execution_slot import STEP, in_slices
 from foundation.messages import TranslatableMessage as Message
 
 #: Maximum rows of one expanded collection for all rows of a page; as JSON more would nearly always exceed a response.
@@ -31,7 +31,7 @@ class AnyBatchPlan(Protocol):
     """Fetches further members of a page's rows: an expansion, or attributes that are computed."""
 
     def groups(self, parents: Sequence[Row], run: Run, size: AnswerSize) -> Mapping[str, Any]:
-        """key → what the row's expression takes from the batch. Raises PayloadTooLarge."""
+        """Key → the value for the row's expression. Raises PayloadTooLarge."""
         ...
 
 
@@ -46,10 +46,10 @@ class BatchPlan:
     skip_nulls: bool
 
     def groups(self, parents: Sequence[Row], run: Run, size: AnswerSize) -> Mapping[str, Any]:
-        """key → JSON of the list of rows (or count, or the JSON of the one row).
+        """Key → JSON of the list of rows (or count, or the JSON of the one row). Raises PayloadTooLarge.
 
-        As JSON and not as objects: a row that belongs to many keys would be serialized again below each of them, level
-        by level, before the length of the response is known. Raises PayloadTooLarge.
+        JSON instead of objects, because a row that belongs to many keys would be serialized again for each of them,
+        level by level, before the length of the response is known.
         """
         position = self.batch.key_column
         keys = list({row[position]: None for row in parents if row[position] is not None})
@@ -82,15 +82,15 @@ def shape_rows(shape: Shaper, rows: Sequence[Row], batches: Sequence[AnyBatchPla
     groups = [batch.groups(rows, run, size) for batch in batches]
     if len(rows) <= STEP:
         return shape(rows, groups)
-    return [value for part in in_steps(rows) for value in shape(part, groups)]
+    return [value for part in in_slices(rows) for value in shape(part, groups)]
 
 
 @dataclass(frozen=True, slots=True)
 class Narrow:
     """The inner SELECT of a page's keys, with only the columns and joins that filter and order need.
 
-    A sort holds every output column of every matching row; so an ordered page selects its keys first, and reads only
-    its own rows in full.
+    A sort holds every output column of every matching row. So an ordered page selects its keys first, and reads only
+    the rows of the page in full.
     """
 
     key: Sql

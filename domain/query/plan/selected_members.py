@@ -8,7 +8,7 @@ from typing import Any
 
 from domain.model import calculated_attributes
 from domain.model.attributes import Attribute
-from domain.model.custom_properties import definitions
+from domain.model.custom_properties import definitions, named
 from domain.model.repository import Repository
 from domain.query.bind.sources import unknown
 from domain.syntax import ast
@@ -25,7 +25,7 @@ class SelectedMembers:
     casts          derived type → items of $select after it
     expands        navigation property → item of $expand
     cast_expands   derived type → items of $expand after it
-    _named         what $expand names, apart from `*`
+    _named         navigation properties that $expand names, apart from `*`
     """
 
     names: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -87,9 +87,9 @@ class SelectedMembers:
         if child is not None:
             self.expands.setdefault(child.name, ast.ExpandItem((step,), options=item.options))
             return
-        custom = _custom_name(repository, name)
+        custom = named(repository.name, name)
         if custom is not None:
-            self.names[custom] = ()
+            self.names[custom.api_name] = ()
         elif name.lower() == "default":
             self._add_defaults(repository, computed)
         elif (calculated := calculated_attributes.definition(repository, name)) is not None:
@@ -137,17 +137,9 @@ class SelectedMembers:
                 raise errors.NotSupported(
                     Message("a type behind the collection {0} in $expand; filter it with isof", name)
                 )
-        # The count beside the entities is a separate property.
+        # A count may be requested beside the entities.
         member = f"{name}/$count" if item.kind is ast.ExpandKind.COUNT else name
         if member in self._named:
             raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$expand", Message("{0} stands in it twice", member))
         self._named.add(member)
         self.expands[member] = item
-
-
-def _custom_name(repository: Repository[Any], name: str) -> str | None:
-    known = definitions(repository.name)
-    if name in known:
-        return name
-    lowered = name.lower()
-    return next((each for each in known if each.lower() == lowered), None)

@@ -80,8 +80,8 @@ class Batch:
 
     position     of the batch in `g`
     key_column   position of the batch's key in the parent row
-    as_objects   of single rows: further members are added to them
-    it           leads to the row of `$it`; None if no reference leads there
+    as_objects   single rows are objects, not JSON, as members are added to them
+    it           path to the row of `$it`; None if no reference leads there
     """
 
     position: int
@@ -299,7 +299,7 @@ class EntityCode:
         expands: list[ast.ExpandItem],
         depth: int,
     ) -> str:
-        """Members of a derived type, for the rows that are of it."""
+        """Members of a derived type, for the rows of that type."""
         repository = self._derived_type(ast.NameStep(type_name), source.repository)
         derived = cast_source(source, repository)
         selected = SelectedMembers()
@@ -380,7 +380,7 @@ class EntityCode:
             pairs.append(f"{child.name + '@odata.count'!r}: {f'str({number})' if self._ieee754 else number}")
         if item.kind is not ast.ExpandKind.COUNT:
             position = self._add(key, repository, back, item.kind, options, depth, it=it)
-            # Each row without entities gets a separate list, as callers may change the rows.
+            # `[]` is a new list for each row, as callers may change the rows.
             pairs.append(f"{child.name!r}: g[{position}].get(r[{key}]) or []")
         return pairs
 
@@ -401,7 +401,7 @@ class EntityCode:
         return position
 
     def _path_to_it(self, owner: Source, back: Attribute) -> PathToIt | None:
-        """The path from the rows of an owned collection: by their owner, if that is the row of the SELECT itself."""
+        """The path from the rows of an owned collection to `$it`; None if their owner is not the row of the SELECT."""
         while owner.parent is not None and owner.reference is None:
             owner = owner.parent
         at = self.it

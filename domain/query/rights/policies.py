@@ -36,7 +36,7 @@ def bind_policy(source: Source, text: str) -> Bound:
 
 
 def visible(access: Access, source: Source) -> Bound | None:
-    """The condition that the caller may see the row; None: always.
+    """The condition that the caller may see the row; None if that is always so.
 
     In a polymorphic set, rows of a derived type keep the restrictions of their own repository.
     """
@@ -49,7 +49,7 @@ def visible(access: Access, source: Source) -> Bound | None:
         if restriction is not None:
             conditions.append(_unless_of(source, subtype.name, restriction))
     if access.at is not None and access.restricts(source.repository):
-        # What is hidden now is hidden in its past, too.
+        # The past of a row is hidden, too, if its current state is.
         conditions.append(VisibleNow(BOOL, False, source, access.now()))
     return all_of(*conditions)
 
@@ -62,7 +62,7 @@ def _own(access: Access, source: Source) -> Bound | None:
 
 
 def _told(access: Access, source: Source) -> Bound | None:
-    """The condition that the caller may see what the row tells of; None for rows that tell only of themselves."""
+    """The condition that the caller may see the entity that the row is about; None if rows are not about others."""
     repository = source.repository
     if not access.narrows or not (repository.telling or repository.seen_through):
         return None
@@ -79,7 +79,7 @@ def _told(access: Access, source: Source) -> Bound | None:
 
 
 def _behind(access: Access, source: Source) -> Iterator[Bound | None]:
-    """The conditions that the caller may see the row behind a view's row, and its owners."""
+    """The conditions that the caller may see the viewed row of a view's row, and its owners."""
     at, binder = source, Binder(Access(None))
     for viewed in source.repository.viewed:
         if at is source:
@@ -119,6 +119,6 @@ def _in_scope(source: Source, scope: PolicyScope, filters: Sequence[str]) -> Bou
 
 
 def _unless_of(source: Source, name: str, condition: Bound) -> Bound:
-    """The condition, for rows of that type only."""
+    """The condition, restricted to rows of the type with this name: true for other rows."""
     other = Compare(BOOL, False, "ne", ConcreteType(STRING, source.nullable, source), fixed(name, STRING))
     return other if condition is FALSE else any_of(other, condition)

@@ -1,9 +1,10 @@
-"""Rows that tell of entities of other repositories, such as the change history (Declaration.tells_of, seen_through).
+"""Visibility of rows about entities of other repositories, such as the change history.
 
-A caller sees such a row only if he may see the entity as it is now: of an entity that was deleted, only a caller whose
-rights hide no row of its repository. Inside the JSON of the row no reference stands that may lead to a hidden entity.
-Of a row with a text that was made of data of several repositories, such as the request of a webhook, nothing can be cut
-out: only a caller whose rights hide no row of these repositories sees it.
+Their repositories declare tells_of or seen_through (Declaration). A caller sees such a row only if they may see the
+entity in its current state; if it was deleted, only if their rights hide no row of its repository. References that may
+lead to hidden entities are removed from the JSON of the row. A row with a text composed of data of several
+repositories, such as the request of a webhook, is visible only to callers whose rights hide no row of these
+repositories.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from domain.query.base.bound import Bound, Source
 
 @dataclass(frozen=True, slots=True)
 class Told(Bound):
-    """Whether the caller may see the entity that the row tells of."""
+    """Condition: the caller may see the entity that the row is about."""
 
     source: Source
     access: Access
@@ -29,7 +30,7 @@ class Told(Bound):
 
 @dataclass(frozen=True, slots=True)
 class VisibleNow(Bound):
-    """Whether the caller may see the row as it is now, in a read as of a time."""
+    """Condition of a read as of a time: the caller may see the current state of the row."""
 
     source: Source
     access: Access
@@ -37,7 +38,7 @@ class VisibleNow(Bound):
 
 @dataclass(frozen=True, slots=True)
 class Subjects:
-    """The repositories whose entities a caller may see: of `whole` all, also former ones, of `partly` some."""
+    """The repositories whose entities a caller may see: in `whole` all, also deleted ones, in `partly` some."""
 
     whole: tuple[Repository[Any], ...]
     partly: tuple[Repository[Any], ...]
@@ -49,7 +50,7 @@ class Subjects:
 
 
 def subjects_of(access: Access) -> Subjects:
-    """The repositories of which the caller may be told."""
+    """The repositories whose entities the caller may see in rows about them."""
     whole: list[Repository[Any]] = []
     partly: list[Repository[Any]] = []
     for repository in repositories:
@@ -63,10 +64,10 @@ def subjects_of(access: Access) -> Subjects:
 
 
 def hidden_references(access: Access) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """(repository, names in its history of what may lead to entities that are hidden from the caller).
+    """(repository, keys in its history's JSON whose values may refer to entities that are hidden from the caller).
 
-    These are references, by API name, and custom properties whose values are entities: `@code`, and all of an entity
-    together.
+    These are references by API name, custom properties whose values are entities (`@code`), and `@custom`, which has
+    all custom properties of an entity.
     """
     for repository in repositories:
         hidden = tuple(

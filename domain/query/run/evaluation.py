@@ -1,7 +1,7 @@
-"""Evaluates bound expressions in Python, with the results that both databases give.
+"""Evaluates bound expressions in Python, with the same results as both databases.
 
-Calculated attributes need it where there is no row in the database, or an operator that no database has. Values are
-canonical (foundation.kinds), except that a document state is its number. `Environment` gives the leaves.
+Calculated attributes need it for rows that are not stored, and for operators without SQL. Values are canonical
+(foundation.kinds), except that a document state is its number. `Environment` provides the values of the leaves.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Environment(Protocol):
         ...
 
     def known(self, node: Bound) -> bool:
-        """Whether `leaf` has the value of the node, though it is no leaf."""
+        """Whether `leaf` returns the value of this node, although it is not a leaf."""
         ...
 
     def scripted(self, node: Scripted) -> ScriptResult:
@@ -114,7 +114,7 @@ def _input(node: Input, env: Environment) -> Any:
 
 
 def _comparable(node: Bound, env: Environment, item: str | None) -> Any:
-    """A value that compares as the databases compare it."""
+    """The value in a form that Python compares as the databases do."""
     value = evaluate(node, env, item)
     if value is not None and node.type.sort is Sort.NUMBER and node.type.scale is None:
         text = real_text(value)
@@ -167,7 +167,7 @@ def _list_value(node: ListValue, env: Environment) -> Any:
 
 
 def canonical(value: Any, value_type: ValueType) -> Any:
-    """The value as foundation.kinds has it."""
+    """The value in its canonical form (foundation.kinds)."""
     if value is None:
         return None
     match value_type.sort:

@@ -22,9 +22,9 @@ MAX_PARAMETERS = 32_000
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """Final SQL text and the functions that compute its parameters. Databases can prepare the constant text.
+    """Final SQL text and the functions that compute its parameters. The text is constant, so databases can prepare it.
 
-    values: which values the query plan has to suit
+    values: the kind of values that the database's query plan depends on
     """
 
     text: str

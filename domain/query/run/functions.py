@@ -1,6 +1,6 @@
-"""The engine's functions in Python, by name, as the dialects have them in SQL (see sqlite and postgresql).
+"""The engine's functions in Python, by the name that the dialects use, too (see sqlite and postgresql).
 
-Each takes the call, the values of its arguments and the call's context. Null in, null out, unless it says otherwise.
+Each takes the call, the values of its arguments and the call's context. Null gives null, unless documented otherwise.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _strict(function: Callable[..., Any]) -> Function:
 
 
 def _exact(value: Any, value_type: ValueType) -> Any:
-    """A number as the databases round it before rounding it further."""
+    """A number without a fixed scale, rounded as the databases do before further rounding."""
     if value_type.scale is not None:
         return Decimal(value)
     text = real_text(value)
@@ -82,9 +82,7 @@ def _substring(text: str, start: int, length: int | None = None) -> str:
 
 
 def _like(text: str, mask: str) -> bool:
-    """Whether the mask fits the text: % stands for any text, _ for one character; in linear space, by backtracking to
-    the last % only.
-    """
+    """Whether the text matches the mask: % stands for any text, _ for one character. Backtracks to the last % only."""
     text = text.lower()
     at = mark = 0
     restart = -1

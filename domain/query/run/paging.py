@@ -7,23 +7,17 @@ many rows $top still allows; it is signed, and bound to the repository and the o
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
-import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
-from django.conf import settings
 
 from domain.query.base.bound import Sort
 from domain.query.sql.dialect import Dialect
 from domain.query.sql.fragments import Sql, compose
-from foundation import errors
-
-_SIGNATURE_BYTES = 16
+from foundation import errors, signed_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +41,11 @@ def seek_condition(keys: Sequence[OrderKey], nulls: Sequence[bool], dialect: Dia
 
 
 def _step(key: OrderKey, index: int, is_null: bool, behind: Sql | None, dialect: Dialect) -> Sql:
-    """key is beyond its last value, or equal to it and `behind` holds for the rest."""
+    """The condition that the key is beyond its last value, or equal to it and `behind` holds for the other keys."""
     value = Sql(key.placeholder, (lambda run: run.seek[index],))
     column = dialect.collated(key.sql, key.sort)
     if is_null:
-        # Null is the least value: everything else comes after it or, descending, nothing does.
+        # Null is the least value: all other values come after it or, descending, none.
         equal = compose("({0} IS NULL)", key.sql)
         beyond: Sql | None = None if key.is_descending else compose("({0} IS NOT NULL)", key.sql)
     else:
@@ -79,25 +73,16 @@ def order_fingerprint(repository: str, keys: Sequence[OrderKey]) -> str:
 def make_token(fingerprint: str, seek: Sequence[Any], remaining: int | None) -> str:
     """An opaque token. remaining is the number of rows that $top still allows, None without $top."""
     payload = orjson.dumps([remaining, *seek], default=str)
-    signed = _signature(fingerprint, payload) + payload
-    return base64.urlsafe_b64encode(signed).decode().rstrip("=")
+    return signed_tokens.make_token("skiptoken", f"{fingerprint}:".encode(), payload)
 
 
 def read_token(fingerprint: str, token: str, keys: int) -> tuple[int | None, list[Any]]:
     """(remaining, order keys) of a valid token. Raises BadRequest(INVALID_SKIPTOKEN)."""
     try:
-        signed = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
-    except (ValueError, binascii.Error) as exc:
+        payload = signed_tokens.read_token("skiptoken", f"{fingerprint}:".encode(), token)
+    except ValueError as exc:
         raise errors.BadRequest(errors.INVALID_SKIPTOKEN) from exc
-    signature, payload = signed[:_SIGNATURE_BYTES], signed[_SIGNATURE_BYTES:]
-    if not hmac.compare_digest(signature, _signature(fingerprint, payload)):
-        raise errors.BadRequest(errors.INVALID_SKIPTOKEN)
     remaining, *seek = orjson.loads(payload)
     if len(seek) != keys:
         raise errors.BadRequest(errors.INVALID_SKIPTOKEN)
     return remaining, seek
-
-
-def _signature(fingerprint: str, payload: bytes) -> bytes:
-    key = hashlib.sha256(b"skiptoken:" + settings.SECRET_KEY.encode()).digest()
-    return hmac.new(key, fingerprint.encode() + b":" + payload, hashlib.sha256).digest()[:_SIGNATURE_BYTES]

@@ -25,15 +25,15 @@ from domain.query.sql.fragments import Sql
 from domain.query.sql.reals import DIGITS, decimal_text, real_text, rounded
 from foundation import errors
 from foundation.enums import DOCUMENT_STATE
-from foundation.execution_slot import in_steps
+from foundation.execution_slot import in_slices
 from foundation.messages import TranslatableMessage as Message
 from foundation.vault import unseal
 
-#: tuple rows, one dict per batch (key → its rows as JSON) → JSON-ready values
+#: (rows as tuples, one dict per batch: key → its rows as JSON) → JSON-ready values
 Shaper = Callable[[Sequence[tuple[Any, ...]], Sequence[Mapping[str, Any]]], list[Any]]
 
 DUMP_OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_PASSTHROUGH_SUBCLASS
-#: Maximum size of one response; a page that would have more ends earlier.
+#: Maximum size of one response; a page that would exceed it has fewer rows.
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
 #: Decimal digits that a double preserves when written and read.
 _EXACT_IN_DOUBLE = 10**15
@@ -53,7 +53,7 @@ def scaled_number(scale: int) -> Callable[[Any], Any]:
         if -_EXACT_IN_DOUBLE < value < _EXACT_IN_DOUBLE:
             return value / unit
         if isinstance(value, float):
-            # A value beyond 64-bit integers has become a double.
+            # SQLite computes integers beyond 64 bits as doubles.
             return float(f"{value / unit:.{DIGITS}g}")
         return orjson.Fragment(decimal_text(value, scale) or "null")
 
@@ -115,7 +115,7 @@ _NAMES: dict[str, Any] = {
 
 
 class _Links(dict[Any, Any]):
-    """key → the JSON of the link to it, created on first use; null for null."""
+    """Key → JSON of the link to the entity, created on first use; null for null."""
 
     def __init__(self, start: str) -> None:
         super().__init__({None: None})
@@ -133,7 +133,7 @@ class LinkMaker:
         self._start = f'{{"@odata.id":"{target_set}('
 
     def fresh(self) -> _Links:
-        """An empty store."""
+        """An empty _Links."""
         return _Links(self._start)
 
 
@@ -254,7 +254,7 @@ class AnswerSize:
 
     def array(self, values: Sequence[Any]) -> orjson.Fragment:
         """An array, one value after the other: each may be as large as the whole response."""
-        parts = [self._dump(value) for part in in_steps(values) for value in part]
+        parts = [self._dump(value) for part in in_slices(values) for value in part]
         return orjson.Fragment(b"[" + b",".join(parts) + b"]")
 
     def _dump(self, value: Any) -> bytes:
@@ -269,7 +269,7 @@ class AnswerSize:
 
 
 def canonical_decoder(bound: Bound, dialect: Dialect) -> Callable[[Any], Any]:
-    """From an output column to the canonical Python value (foundation.kinds); not called for null."""
+    """The conversion from an output column to the canonical Python value (foundation.kinds); not called for null."""
     sort = bound.type.sort
     if sort is Sort.NUMBER and not bound.type.integer:
         if bound.type.scale is None:

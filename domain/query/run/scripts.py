@@ -1,4 +1,4 @@
-"""Results of scripts in expressions: one run for all rows that an expression is evaluated on (spec 10.1)."""
+"""Results of scripts in expressions: one run for all rows on which an expression is evaluated (spec 10.1)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ScriptRows:
     def _run(self, node: Scripted) -> Mapping[str, ScriptResult]:
         repository = repositories[node.repository]
         if self.rows[0].ctx.at is not None:
-            # Scripts read entities as they are now.
+            # Scripts read the current state of entities, not that of $at.
             raise errors.NotSupported(
                 Message("a calculated attribute in JavaScript as of a time"), target=node.attribute
             )

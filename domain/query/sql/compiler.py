@@ -114,7 +114,7 @@ class Compiler:
         return compose(f"({{0}} / {10 ** (own - scale)})", text)
 
     def comparable(self, node: Bound, scale: int | None) -> Sql:
-        """A number for comparison at the scale; without one for display."""
+        """A number for comparison at the scale; without a scale rounded as for display."""
         value = self.number(node, scale)
         return value if scale is not None or _is_stored(node) else shown(self, value)
 
@@ -143,14 +143,14 @@ class Compiler:
         return same if seen is None else compose("({0} AND {1})", same, seen)
 
     def _custom_seen(self, node: CustomText) -> Sql | None:
-        """Whether the value is no entity that is hidden from the caller; None: it never is."""
+        """The condition that the value is no entity hidden from the caller; None if it cannot be one."""
         if not node.target:
             return None
         id = custom_member(self.dialect, self._stored_custom(node), node.code, "ValueId")
         return self.entity_seen(repositories[node.target], id)
 
     def entity_seen(self, repository: Repository[Any], id: Sql) -> Sql:
-        """Whether the caller may see the entity with the guid, a text, as it is now; true for no guid."""
+        """The condition that the caller may see the entity with the guid (text) in its current state; true for null."""
         root = new_root(repository)
         condition = visible(self.block.statement.access.now(), root)
         inner = Compiler(Block(self.block.statement.of_now(), root))
@@ -315,7 +315,7 @@ class Compiler:
         result = compose("EXISTS (SELECT 1 FROM {0} WHERE {1})", self.dialect.texts_of(texts, alias), predicate)
         if node.needle is not None:
             assert isinstance(node.needle, Input)
-            # The JSON contains the text in escaped form: a first test without parsing the JSON.
+            # A cheap first test without parsing: the JSON contains the text in escaped form.
             escaped = self.input(replace(node.needle, convert=_json_escaped(node.needle.convert)), None)
             result = compose("({0} AND {1})", self.dialect.function("contains", Sort.STRING, texts, escaped), result)
         if exact and node.nullable:
@@ -326,7 +326,7 @@ class Compiler:
         return compose("EXISTS ({0})" if node.some else "NOT EXISTS ({0})", self._rows(node, "1"))
 
     def _rows(self, node: Quantified | Counted, selected: str) -> Sql:
-        """SELECT of the collection's rows for which the predicate holds, under `all` of those for which it fails."""
+        """SELECT of the collection's rows for which the predicate holds; for `all`, for which it does not hold."""
         inner, conditions = self.children(node.variable, node.owner, node.back)
         is_all = isinstance(node, Quantified) and not node.some
         if node.predicate is not None:
@@ -344,7 +344,7 @@ def call_value(name: str) -> Callable[[Run], Any]:
 
 
 def _is_stored(node: Bound) -> bool:
-    """Whether a number without a scale is read as it was written, and so needs no rounding."""
+    """Whether a number without a scale was stored as decimal text, and so needs no rounding."""
     return isinstance(node, Call) and node.name == "custom_number"
 
 
@@ -374,7 +374,7 @@ def _join_texts(compiler: Compiler, node: Call) -> Sql:
 
 
 def _startswith(compiler: Compiler, node: Call) -> Sql:
-    """A stored text is compared as a range, which can use an index: from p to p and U+10FFFF."""
+    """Compile startswith; for a stored text as the range from p to p and U+10FFFF, which can use an index."""
     subject, wanted = node.arguments
     arguments = (compiler.value(subject), compiler.value(wanted))
     has_range = isinstance(subject, Column) and compiler.dialect.indexes_by_code_point()

@@ -1,6 +1,6 @@
 """SQL of a custom property's value, the same in queries and in the indexes of marked properties.
 
-A code stands in the statement as a literal: the database uses an index on an expression only for the same text.
+A code is a literal in the statement, since the database uses an index on an expression only for the same expression.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def custom_is(dialect: Dialect, stored: Sql, code: str, value: Sql) -> Sql:
 
 
 def index_expression(dialect: Dialect, definition: Definition) -> Sql:
-    """What queries compare and order by, over the column alone: the expression of an index."""
+    """The expression of an index: the SQL by which queries compare and order, over the bare column name."""
     stored = custom_member(dialect, Sql('"custom_property_values"'), definition.code, "Value")
     function, result = CUSTOM_TYPES.get(definition.kind, ("", STRING))
     if function:
@@ -37,13 +37,13 @@ def index_expression(dialect: Dialect, definition: Definition) -> Sql:
 
 
 def _spelled(dialect: Dialect, name: str, code: str) -> str:
-    """The engine's function for the code; some engines have another for codes that JSON escapes."""
+    """The name of the function for the code; some dialects have another one for codes that JSON escapes."""
     escaped = f"{name}_escaped"
     is_escaped = json.dumps(code, ensure_ascii=False)[1:-1] != code
     return escaped if is_escaped and escaped in dialect.templates else name
 
 
 def _literals(dialect: Dialect, code: str, member: str) -> tuple[Sql, ...]:
-    """The code, and the member if there is one, as parts of templates that stand inside quotes."""
+    """The code, and the member if given, escaped for templates that put them in quotes."""
     texts = (code, member) if member else (code,)
     return tuple(Sql(text.replace("'", "''").replace("%", "%%")) for text in texts)

@@ -22,7 +22,7 @@ from foundation.enums import DOCUMENT_STATE
 
 
 class PlanValues(enum.Enum):
-    """The values of a statement that its query plan has to suit."""
+    """The kind of values of a statement that its query plan depends on."""
 
     KEYS = "a key or the keys of a batch: one plan suits all of them, whatever else there is"
     BOUNDS = "nothing but how many rows to fetch and to pass over"
@@ -32,7 +32,7 @@ class PlanValues(enum.Enum):
 #: White space of Unicode (trim).
 _WHITE_SPACE = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())
 
-#: Characters that no text contains.
+#: More characters than any text has.
 LONGEST = 1 << 30
 NUMBER_PATTERN = "^[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)$"
 GUID_PATTERN = "^[0-9a-f]{8,8}-[0-9a-f]{4,4}-[0-9a-f]{4,4}-[0-9a-f]{4,4}-[0-9a-f]{12,12}$"
@@ -83,7 +83,7 @@ class Dialect:
         return moment_to_storage(self.vendor)
 
     def kept_json(self, stored: str, name: str) -> str:
-        """A member of a JSON text, as JSON text."""
+        """A member of a JSON text, as a JSON text."""
         raise NotImplementedError
 
     def kept_value(self, stored: str, attribute: Attribute) -> str:
@@ -119,7 +119,7 @@ class Dialect:
         return True
 
     def among_keys(self, column: Sql, keys: Param) -> Sql:
-        """The condition that a key is among those of a batch, which are one parameter in any number."""
+        """The condition that a key is among those of a batch, all of which are one parameter."""
         raise NotImplementedError
 
     def encode_keys(self, keys: list[str]) -> Any:

@@ -70,7 +70,7 @@ class Sql:
 
 
 def compose(template: str, *arguments: Sql) -> Sql:
-    """The template with `{0}`, `{1}` … replaced; an argument used twice brings its parameters twice."""
+    """The template with `{0}`, `{1}` … replaced; parameters of an argument that is used twice are repeated."""
     parts = _ARGUMENT.split(template)
     text: list[str] = []
     params: list[Param] = []

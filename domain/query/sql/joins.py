@@ -36,7 +36,7 @@ class Statement:
         return f"{prefix}{next(self._numbers)}"
 
     def of_now(self) -> Statement:
-        """For a part of the statement that reads what there is now."""
+        """The statement for a part that reads current data, not that of `$at`."""
         result = Statement(self.dialect, self.access.now(), self.predicate)
         result._numbers = self._numbers
         return result
@@ -63,7 +63,7 @@ class Block:
             self._from = past.rows(statement.dialect, root.repository, alias)
             change = self._change(root)
             there = past.was_there(root.repository, change)
-            # A join, since FROM is all that a block gives. Of a row that was not there none is left.
+            # A join and not a condition, because a block provides FROM only. It removes rows that did not exist then.
             self._joins.append(Sql(f"JOIN (SELECT 1 AS one) {statement.alias()} ON ({change}.id IS NULL OR ({there}))"))
 
     def from_sql(self) -> Sql:
@@ -105,7 +105,7 @@ class Block:
         """The source's key, without a further join where possible."""
         home = self._home(source)
         if source.parent is not None and source.reference is not None and not source.guarded:
-            # The reference column has the key.
+            # The reference column contains the key.
             return self.column(source.parent, source.reference)
         return home._own_key(source)
 
@@ -146,7 +146,7 @@ class Block:
             return self._own_key(source)
         if source.reference is None:
             if source.nullable and table != source.repository.table:
-                # A row that is not of the derived type must not show the base's columns either.
+                # For a row of another type the base's columns must be null, too.
                 return self._own_key(source)
             return self.key(source.parent)
         return self.column(source.parent, source.reference)
@@ -154,7 +154,7 @@ class Block:
     # --- as of a time (domain.query.sql.past) ---------------------------------------------------------------------
 
     def _is_past(self, source: Source) -> bool:
-        """Whether the source is read as it stood; what the history never keeps is followed to as it is now."""
+        """Whether the source is read as of `$at`; a referenced entity without any history is read as it is now."""
         at = self.statement.access.at
         if at is None:
             return False
@@ -182,7 +182,7 @@ class Block:
         columns = dict(source.repository.tables)
         own, own_key = source.repository.tables[-1]
         if source.parent is not None and source.reference is None and table != own:
-            # A row that is not of the derived type must not show the base's columns either.
+            # For a row of another type the base's columns must be null, too.
             on = Sql(f"{self._alias(source, own)}.{quote(own_key)}")
         else:
             on = self._past_link(source)
@@ -219,7 +219,7 @@ class Block:
     # --- rights ---------------------------------------------------------------------------------------------------
 
     def _guard(self, source: Source, alias: str) -> Sql:
-        """The row policies for a joined table; as EXISTS where they need joins of their own."""
+        """The row policies for a joined table; as EXISTS if they need further joins."""
         root = new_root(source.repository)
         condition = visible(self.statement.access, root)
         if condition is None:

@@ -15,7 +15,7 @@ def _list_value(compiler: Compiler, node: ListValue) -> Sql:
     inner, conditions = _rows(compiler, rows)
     value = inner.value(node.value)
     if node.function == "first":
-        # LIMIT applies to the order, which may need joins of its own: FROM comes last.
+        # FROM is compiled last, because the order may add joins.
         return _page(inner, rows, [value], conditions, "({0})")
     if rows.limit is None and node.function != "list":
         return compose("({0})", select_from([_aggregate(node, value)], inner.block.from_sql(), conditions))

@@ -1,7 +1,7 @@
 """Arithmetic and rounding as SQL, on scaled integers (SQLite) and on numeric (PostgreSQL).
 
 A filter must not fail because of one row: division by zero gives null on both (5.1.1.2.4 leaves integers to the
-service), and PostgreSQL's integers are computed as numeric, which does not overflow. Row policies depend on it: the
+service), and PostgreSQL's integers are computed as numeric, which does not overflow. Row policies rely on this: the
 database may evaluate a condition for rows that a policy hides, and an error would reveal them. `round` rounds half away
 from zero (5.1.1.9.1).
 """
@@ -107,7 +107,7 @@ def _rounded(compiler: Operands, node: Call) -> Sql:
 
 
 def _rounded_to(compiler: Operands, node: Call) -> Sql:
-    """Half away from zero to the places of the node's type, which are fewer than the argument's."""
+    """Round half away from zero to the scale of the node's type, which is smaller than the argument's."""
     (argument,) = node.arguments
     places, scale, value = node.type.scale or 0, argument.type.scale, compiler.value(argument)
     if scale is None:

@@ -1,11 +1,11 @@
 """Tables as they stood at a time (spec 12, 12.3): current rows, with the later changes of the history undone.
 
-A change of the history keeps the whole entity before it (ObjectChange.old_values). So an entity at a time is what the
-first later change kept, or, if there is none, its current row; one whose first later change created it was not there.
+A change in the history stores the whole entity before the change (ObjectChange.old_values). So the state of an entity
+at a time is in its first later change or, without one, in its current row; if that change created it, it did not exist.
 Entities deleted since are in the history only.
 
-The rows of a table are therefore (`rows`) the keys of the current rows and those of entities deleted since, and each
-value is read from the entity's first later change (`first_change`) or from its current row.
+So `rows` has the keys of the current rows and of entities deleted since, and each value is read from the entity's first
+later change (`first_change`) or from its current row.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from foundation.texts import utc_text
 
 #: The repository of the changes, whose table belongs to the write engine.
 _CHANGES = "Systems.Core.ObjectChanges"
-#: Key of the custom properties in the kept values.
+#: Key of the custom properties in ObjectChange.old_values.
 CUSTOM = "@custom"
 
 
@@ -67,13 +67,13 @@ def _names(names: tuple[str, ...]) -> str:
 
 @derived
 def own_names(repository: Repository[Any]) -> tuple[str, ...]:
-    """The repositories of the entities of a set."""
+    """The names of the repositories of a set's entities: the set's own and the derived ones."""
     return (repository.name, *(subtype.name for subtype in repository.subtypes))
 
 
 @derived
 def _family(repository: Repository[Any]) -> tuple[str, ...]:
-    """The repositories that an entity of the repository may be of, seen as another type."""
+    """The names of all repositories of the inheritance tree, to which an entity cast to another type may belong."""
     base = repository
     while base.base is not None:
         base = base.base
@@ -81,7 +81,7 @@ def _family(repository: Repository[Any]) -> tuple[str, ...]:
 
 
 def rows(dialect: Dialect, repository: Repository[Any], alias: str) -> Sql:
-    """For FROM: the keys `k` of entities that may have been there at the time."""
+    """A derived table for FROM: the keys `k` of entities that may have existed at the time."""
     changes = quote(repositories[_CHANGES].table)
     table, key, at = quote(repository.table), quote(repository.key_column), moment(dialect)
     return Sql(
@@ -96,7 +96,7 @@ def rows(dialect: Dialect, repository: Repository[Any], alias: str) -> Sql:
 
 
 def first_change(dialect: Dialect, repository: Repository[Any], alias: str, key: Sql) -> Sql:
-    """A join of the first change after the time of the entity with the key."""
+    """A join of the entity's first change after the time."""
     changes, at = quote(repositories[_CHANGES].table), moment(dialect)
     return Sql(
         f"LEFT JOIN {changes} {alias} ON {alias}.id = (SELECT f.id FROM {changes} f "  # noqa: S608  (as above)
@@ -108,12 +108,12 @@ def first_change(dialect: Dialect, repository: Repository[Any], alias: str, key:
 
 
 def was_there(repository: Repository[Any], alias: str) -> str:
-    """The condition that the entity of a later change existed before it, as one of the repository."""
+    """The condition that the entity of a later change existed before it, and was of the repository."""
     return f"{alias}.operation <> 'Create' AND {alias}.repository_name IN ({_names(own_names(repository))})"
 
 
 def kept_value(dialect: Dialect, repository: Repository[Any], table: str, column: str, alias: str) -> str | None:
-    """The stored value of a column in the form of the database; None if the history does not keep it."""
+    """SQL for a column's value in the history, in its stored form; None if the history does not have it."""
     if column == "custom_property_values":
         return dialect.kept_json(f"{alias}.old_values", CUSTOM)
     if column == "concrete_repository":

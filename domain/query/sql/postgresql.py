@@ -29,7 +29,7 @@ from domain.query.sql.fragments import Param, Sql, compose
 from domain.query.sql.reals import LIMIT, PLACES
 from foundation.kinds import Kind
 
-#: A valid date: a cast of an invalid one would be an error, not null.
+#: Valid dates: casting an invalid one would raise an error instead of giving null.
 _DATE_PATTERN = (
     "^([0-9]{4,4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))"
     "|([0-9][0-9](0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29)"
@@ -44,19 +44,19 @@ def _length(text: str) -> str:
 
 
 def _moved(sign: str) -> str:
-    """A date-time and a duration; null if the result exceeds PostgreSQL's range of years, which would be an error."""
+    """A date-time ± a duration; null if the result exceeds PostgreSQL's range of years, which would raise an error."""
     within = "abs({1}) < 315576000000000000 AND abs(extract(year FROM {0})) < 100000"
     return f"CASE WHEN {within} THEN {{0}} {sign} {{1}} * interval '1 microsecond' END"
 
 
-#: As in reals: a double becomes a decimal of 15 digits, and must not be too small for one.
+#: As in reals: rounds to 15 digits by a double. Rounding to 40 places before avoids an underflow of the double.
 _REAL = (
     f"(CASE WHEN abs(({{0}})::numeric) < {LIMIT}"
     f" THEN round(round(({{0}})::numeric, 40)::float8::numeric, {PLACES}) END)"
 )
 
 
-#: Types of columns that JSON holds as text.
+#: Kind → type of the column, for values that are text in JSON.
 _COLUMN_TYPES = {
     Kind.GUID: "uuid",
     Kind.REFERENCE: "uuid",
@@ -70,12 +70,12 @@ _COLUMN_TYPES = {
 }
 
 
-#: The provider of the database's collation, which PostgreSQL 13 and 14 do not tell, and its name for libc.
+#: The provider of the database's collation, which PostgreSQL 13 and 14 do not have, and its name for libc.
 COLLATION = "SELECT to_jsonb(d) ->> 'datlocprovider', datcollate FROM pg_database d WHERE datname = current_database()"
 
 
 def orders_by_code_point(provider: str | None, collate: str) -> bool:
-    """Whether texts are ordered by code point: by PostgreSQL's own provider, and by libc in the locale C."""
+    """Whether the collation orders by code point: PostgreSQL's builtin provider does, and libc with the locale C."""
     if provider in ("b", "i"):  # builtin, ICU
         return provider == "b"
     return collate.upper().replace("-", "") in ("C", "POSIX", "C.UTF8")
@@ -106,14 +106,14 @@ class Postgresql(Dialect):
         "startswith": "starts_with({0}, {1})",
         "endswith": "(right({0}, length({1})) = {1})",
         "matchesPattern": "({0} ~ {1})",
-        # Replaced again and again a text would grow without bound: beyond it, a number that overflows is the error.
+        # Nested replacements could grow without bound: beyond MAX_REPLACED an integer overflow raises an error.
         "replace": f"(SELECT CASE WHEN length(v) > {MAX_REPLACED} THEN (length(v) * 2147483647)::text ELSE v END"  # noqa: S608  (a constant)
         " FROM (SELECT replace({0}, {1}, {2}) AS v OFFSET 0) AS replacing)",
         "like": """((lower(({0}) COLLATE "und-x-icu") COLLATE "C") LIKE {1} ESCAPE '')""",
         "indexof": "(strpos({0}, {1}) - 1)",
         "substring": f"substr({{0}}, {_length('{1}')} + 1)",
         "substring_of": f"substr({{0}}, {_length('{1}')} + 1, {_length('{2}')})",
-        # By Unicode's full mapping whatever the database's locale, and then ordered by code point.
+        # Unicode's full case mapping, independent of the database's locale; the result is ordered by code point.
         "tolower": '(lower(({0}) COLLATE "und-x-icu") COLLATE "C")',
         "toupper": '(upper(({0}) COLLATE "und-x-icu") COLLATE "C")',
         "trim": "btrim({0}, {9})",
@@ -146,7 +146,7 @@ class Postgresql(Dialect):
         "text_to_number": f"CASE WHEN {{0}} ~ '{NUMBER_PATTERN}' THEN {{0}}::numeric END",
         "text_to_date": f"CASE WHEN {{0}} ~ '{_DATE_PATTERN}' THEN substr({{0}}, 1, 10)::date END",
         "text_to_guid": f"CASE WHEN {{0}} ~* '{GUID_PATTERN}' THEN ({{0}})::uuid END",
-        # Casts to dates depend on settings of the session, so that no index could have them.
+        # Without casts to dates, which depend on session settings and so are not allowed in an index.
         "custom_number": f"CASE WHEN {{0}} ~ '{NUMBER_PATTERN}' THEN {{0}}::numeric END",
         "custom_date": f"CASE WHEN {{0}} ~ '{_DATE_PATTERN}' THEN make_date({_DATE_PARTS}) END",
         "custom_datetime": f"CASE WHEN {{0}} ~ '{_DATE_PATTERN}{_TIME_PATTERN}' THEN make_timestamp({_DATE_PARTS},"
@@ -222,11 +222,12 @@ class Postgresql(Dialect):
 
     def order(self, value: Sql, *, is_descending: bool, nullable: bool, sort: Sort) -> Sql:
         if value.text == "%s":
-            # A number alone would be the position of a column.
+            # ORDER BY would read a bare number as the position of a column.
             value = Sql("%s::numeric", value.params)
         collated = self.collated(value, sort)
+        # NULLS only if nullable, as an index would need it, too. ASC is written because missing_values inserts there.
         nulls = (" NULLS LAST" if is_descending else " NULLS FIRST") if nullable else ""
-        return collated + Sql((" DESC" if is_descending else "") + nulls)
+        return collated + Sql((" DESC" if is_descending else " ASC") + nulls)
 
     def collated(self, value: Sql, sort: Sort) -> Sql:
         if sort not in (Sort.STRING, Sort.TEXTS, Sort.ENUM) or self.indexes_by_code_point():
@@ -234,7 +235,7 @@ class Postgresql(Dialect):
         return compose('{0} COLLATE "C"', value)
 
     def indexes_by_code_point(self) -> bool:
-        """Whether the database orders by code point itself: then its ordinary indexes can be used."""
+        """Whether the database's own collation orders by code point, so that ordinary indexes can be used."""
         if self._plain_collation is None:
             with connections["default"].cursor() as cursor:
                 cursor.execute(COLLATION)
@@ -260,7 +261,7 @@ class Postgresql(Dialect):
         if values is PlanValues.KEYS:
             return postgresql.fetch(connection, native, parameters, prepared_after=0)
         if values is PlanValues.BOUNDS:
-            # Of a page whose size is a parameter, the server would plan for a tenth of all rows.
+            # With a parameter as LIMIT the server would plan for a tenth of all rows.
             text = numbers_written(native, parameters)
             return postgresql.fetch(connection, text, (), prepared_after=postgresql.PREPARED_AFTER)
         return postgresql.fetch(connection, native, parameters, prepared_after=None)

@@ -1,7 +1,7 @@
 """Formats and rounds numbers without a fixed scale: quotients, averages and values computed from them.
 
-SQLite has those as binary floating point, PostgreSQL as decimals. Both are shown, compared, ordered, grouped and
-rounded equally: to 15 digits, and of these to 12 places. Those of 10^200 and more are null.
+SQLite computes them as binary floating point, PostgreSQL as decimals. Both are displayed, compared, ordered, grouped
+and rounded equally: to 15 digits, and to at most 12 places. Numbers of 10^200 and more are null.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _LAST_PLACE = Decimal(1).scaleb(-PLACES)
 
 
 def rounded(value: float | str | None) -> float | None:
-    """The number as it is shown and compared."""
+    """The number as displayed and compared."""
     result = _rounded(value)
     return float(result) if result is not None else None
 

@@ -45,9 +45,9 @@ def _scaled_encoder(scale: int) -> Callable[[Any], Any]:
         else:
             exact = value.scaleb(scale)
             whole = int(exact.to_integral_value(rounding="ROUND_FLOOR"))
-            # A number between two stored ones equals neither.
+            # A literal with more places equals no stored number, but orders between two.
             scaled = whole if whole == exact else whole + 0.5
-        # A value beyond 64-bit integers is larger, or smaller, than every stored number.
+        # A float beyond 64-bit integers is larger, or smaller, than every stored number.
         return scaled if -(2**63) <= scaled < 2**63 else float(scaled)
 
     return encode
@@ -66,7 +66,7 @@ class Sqlite(Dialect):
         "replace": "bounded_replace({0}, {1}, {2})",
         "like": "(unicode_lower({0}) LIKE {1})",
         "indexof": "(instr({0}, {1}) - 1)",
-        # Beyond 31 bits, substr would count from the end.
+        # For numbers beyond 31 bits, substr counts from the end.
         "substring": f"substr({{0}}, min(max({{1}}, 0), {LONGEST}) + 1)",
         "substring_of": f"substr({{0}}, min(max({{1}}, 0), {LONGEST}) + 1, min(max({{2}}, 0), {LONGEST}))",
         "tolower": "unicode_lower({0})",
@@ -101,7 +101,7 @@ class Sqlite(Dialect):
         "text_to_number": f"CASE WHEN {{0}} REGEXP '{NUMBER_PATTERN}' THEN CAST({{0}} AS REAL) END",
         "text_to_date": "CASE WHEN date(substr({0}, 1, 10)) = substr({0}, 1, 10) THEN substr({0}, 1, 10) END",
         "text_to_guid": f"CASE WHEN lower({{0}}) REGEXP '{GUID_PATTERN}' THEN lower({{0}}) END",
-        # Stored texts have one form, which sorts as the values do. Indexes have these: no functions of ours.
+        # Stored texts have one form, which sorts as the values do, and indexes cannot use our own SQL functions.
         "custom_number": "CAST({0} AS REAL)",
         "custom_date": "{0}",
         "custom_datetime": "replace(replace({0}, 'T', ' '), 'Z', '')",
@@ -155,8 +155,8 @@ class Sqlite(Dialect):
                 # The text has as many places as the column's integer is scaled by.
                 return f"CAST(replace({value}, '.', '') AS INTEGER)"
             case Kind.DATETIME:
-                # 2026-01-31T12:00:00.5+00:00, stored without zone
-                return f"replace(substr({value}, 1, length({value}) - 6), 'T', ' ')"
+                # 2026-01-31T12:00:00.5Z, stored without zone
+                return f"replace(substr({value}, 1, length({value}) - 1), 'T', ' ')"
             case Kind.STATE:
                 return states(value)
             case _:

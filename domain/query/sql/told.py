@@ -1,4 +1,4 @@
-"""Compiles what a caller may be told of other entities, and of their past (domain.query.rights.told)."""
+"""Compiles the visibility of rows about other entities, and of past states (domain.query.rights.told)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _told(compiler: Compiler, node: Told, exact: bool) -> Sql:
     if not tells_of.behind or not subjects.hidden:
         return seen
     behind = compiler.value(column(node.source, attributes[tells_of.behind]))
-    # Names have letters, digits and dots: nothing that LIKE takes for a pattern but "_", which hides more, not less.
+    # Of the characters in names LIKE treats only "_" as a pattern, which can hide more, but not less.
     patterns = [_text(compiler, f"% {each.name} %") for each in subjects.hidden]
     unmixed = join(" AND ", [compose("{0} NOT LIKE {1}", behind, pattern) for pattern in patterns])
     return compose("({0} AND ({1} = '' OR ({2})))", seen, behind, unmixed)
@@ -61,7 +61,7 @@ def _text(compiler: Compiler, value: str) -> Sql:
 
 
 def _column(compiler: Compiler, node: Column) -> Sql:
-    """A stored attribute; the JSON of a row that tells of an entity has no references to what may be hidden."""
+    """A stored attribute; the JSON of a row about an entity is without references to possibly hidden entities."""
     stored, source = compiler.column(node), node.source
     tells_of, access = source.repository.tells_of, compiler.block.statement.access
     if tells_of is None or node.attribute.name not in tells_of.values or not access.narrows:
@@ -77,7 +77,7 @@ def _column(compiler: Compiler, node: Column) -> Sql:
 
 
 def _without(compiler: Compiler, stored: Sql, names: Sequence[str]) -> Sql:
-    """The JSON without the members; an empty one if a name, a code that people chose, cannot stand in a path."""
+    """The JSON without the members; `{}` if a name, such as a user's code, cannot be part of a JSON path."""
     is_plain = all(_PLAIN.fullmatch(name) for name in names)
     return compiler.dialect.without_members(stored, names) if is_plain else Sql("'{}'")
 

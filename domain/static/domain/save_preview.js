@@ -23,10 +23,10 @@ document.addEventListener('click', async (event) => {
     const close = document.createElement('form');
     close.method = 'dialog';
     const closing = document.createElement('button');
-    closing.className = 'button';
-    closing.textContent = button.dataset.close || '×';
+    closing.className = 'quiet-button';
+    closing.textContent = shown.dataset.close;
     close.append(closing);
-    dialog.append(shown, close);
+    dialog.append(close, shown);
     dialog.addEventListener('close', () => { dialog.remove(); button.focus(); });
     document.body.append(dialog);
     dialog.showModal();

@@ -169,7 +169,7 @@ site.answer = (() => {
     if (Array.isArray(rows) && answer.status === 200) actions.append(...[exports(asked)].flat());
     const warnings = header(answer, "x-warnings");
     const parts = [line, actions];
-    if (warnings) parts.push(el("p", { class: "notice" }, warnings));
+    if (warnings) parts.push(el("p", { class: "notice" }, decodeURIComponent(warnings)));
     if (error) parts.push(errorPanel(error, asked.path, header(answer, "x-request-id")));
     const panels = [];
     const objects = Array.isArray(rows) ? rows.filter(site.json.isObject) : [];

@@ -14,7 +14,7 @@
   const STATES = { Added: t("resultAdded"), Modified: t("resultModified"), Deleted: t("resultDeleted"), Unchanged: t("resultUnchanged") };
 
   let objects = []; // {text, type}: what is sent, as it was written; of a spreadsheet a row each
-  let isSheet = false;
+  let isSheet = false, isTried = false; // of a spreadsheet; a preview, of which nothing remains
   let results = []; // rows of the grid
   let stopped = false, transport = null, grid = null, name = "", form = null;
 
@@ -192,7 +192,7 @@
   }
 
   /** XMLHttpRequest, because fetch tells nothing of how far an upload is. */
-  async function atOnce(isTried) {
+  async function atOnce() {
     const token = await site.token();
     const { headers, body } = content(0, objects.length);
     const text = await new Promise((resolve, reject) => {
@@ -209,36 +209,40 @@
     });
     if (!text) return "";
     const answer = JSON.parse(text);
-    const report = answer["@erpnet.dryRun"];
     if (answer.error) { await failed(0, objects.length, answer.error); return ""; }
     await take(answer.objects, 0);
-    return report ? t("tried", { changes: site.number.format(report.changes.length + (report.omitted?.changes || 0)) }) : "";
+    return isTried ? t("tried") : "";
   }
 
   // --- results
 
-  /** The row of an object: {index, type, object, answer, isFailure, state, id, message}. */
+  /** The row of an object: {index, type, object, answer, isFailure, state, id, message}; of a spreadsheet, index is its row. */
   function result(index, { type, text }, answer) {
     const isFailure = answer["@erpnet.result"] !== "success", error = answer["@erpnet.error"];
     const message = error ? [error.message, error.target, [error.code, error.type].filter(Boolean).join(" · ")].filter(Boolean).join(" – ") : answer["@erpnet.message"] || "";
-    return { index, type: type || (answer["@odata.id"] || "").split("(")[0], object: text, answer, isFailure, state: isFailure ? t("resultFail") : STATES[answer["@erpnet.state"]] || STATES.Unchanged, id: answer["@odata.id"] || "", message };
+    const path = answer["@odata.id"] || "", change = answer["@erpnet.state"];
+    return {
+      index: isSheet ? answer["@erpnet.source"]?.row : index, type: type || path.split("(")[0], object: text, answer, isFailure,
+      state: isFailure ? t("resultFail") : STATES[change] || STATES.Unchanged, id: isTried && change === "Added" ? "" : path, message,
+    };
   }
 
   const state = (cell) => el("span", { class: cell.getData().isFailure ? "problem" : "good" }, cell.getValue());
   const link = (cell) => cell.getValue() && el("a", { href: `${site.data.query}#GET%20${encodeURIComponent(cell.getValue())}` }, cell.getValue());
   const emptyGrid = () => site.grid($("rows"), t("results"), { data: [], columns: [
-    { title: "#", field: "index", hozAlign: "right" }, { title: t("result"), field: "state", formatter: state, width: 110 }, { title: t("type"), field: "type", width: 220 },
+    { title: isSheet ? t("row") : "#", field: "index", hozAlign: "right" }, { title: t("result"), field: "state", formatter: state, width: 110 }, { title: t("type"), field: "type", width: 220 },
     { title: t("object"), field: "id", formatter: link, width: 260 }, { title: t("message"), field: "message", formatter: "textarea", minWidth: 240 },
   ] });
 
   function summarise() {
     const bad = results.filter(({ isFailure }) => isFailure).length;
-    $("summary").textContent = t("summary", { good: site.number.format(results.length - bad), bad: site.number.format(bad), all: site.number.format(objects.length) });
+    $("summary").textContent = t(isTried ? "triedSummary" : "summary", { good: site.number.format(results.length - bad), bad: site.number.format(bad), all: site.number.format(objects.length) });
     $("download").hidden = !bad;
   }
 
-  /** Import; or try it, in one request of which nothing remains. */
-  async function run(isTried) {
+  /** Import; or try it, in one request. */
+  async function run(tried) {
+    isTried = tried;
     results = [];
     stopped = false;
     $("results").hidden = false;
@@ -251,7 +255,7 @@
     $("cancel").hidden = false;
     progress(0, objects.length, t("progressObjects", { done: 0, all: site.number.format(objects.length) }));
     try {
-      const told = await (isTried || $("transaction").value === "all-objects" ? atOnce(isTried) : eachByItself());
+      const told = await (isTried || $("transaction").value === "all-objects" ? atOnce() : eachByItself());
       $("progress-text").textContent = stopped ? t("stopped") : told || t("finished");
       if (!stopped) { $("progress").max = 1; $("progress").value = 1; }
     } catch (failure) {

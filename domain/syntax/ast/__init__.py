@@ -1,7 +1,7 @@
 """The syntax tree of OData URLs: built by the parser, read by every later stage.
 
-The tree holds the written text, not its meaning. Only the model knows whether ``Lines(1)`` is a keyed navigation or a
-function call, and whether ``Erp.X`` is a type cast or a bound function; binding decides.
+The tree represents the text, not its meaning. The text does not show whether ``Lines(1)`` is a keyed navigation or a
+function call, and whether ``Erp.X`` is a type cast or a bound function; binding decides by the model.
 
 Every node is frozen and hashable and compares by content. ``position`` is the offset (from 0) in the parsed text and
 takes no part in equality, so trees of equal structure are equal whatever their positions.

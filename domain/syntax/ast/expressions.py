@@ -63,8 +63,8 @@ class TypeName(Node):
 class Literal(Expression):
     """A primitive literal with its typed value.
 
-    text is the literal as written (without unescaping) and is not compared: ``1.0`` equals ``1.00``, and only text
-    tells them apart. is_exact is False if the value was truncated, because Python times end at microseconds and the
+    text is the literal as written (without unescaping) and takes no part in equality: ``1.0`` equals ``1.00``, with
+    different texts. is_exact is False if the value was truncated, because Python times end at microseconds and the
     grammar allows picoseconds. type_name is set for ENUM only.
     """
 
@@ -90,7 +90,7 @@ Constant = Literal | Slot
 
 @dataclass(frozen=True, slots=True)
 class ParameterAlias(Expression):
-    """``@name`` (5.1.1.15); name has no ``@``. If steps follow, it is the VariableStep of a Path instead."""
+    """``@name`` (5.1.1.15); name has no ``@``. An alias with steps after it is the VariableStep of a Path instead."""
 
     name: str
 
@@ -99,7 +99,7 @@ class ParameterAlias(Expression):
 class Path(Expression):
     """``a/b/c``: steps from the current instance, or from the variable in the first step.
 
-    A lambda variable is written like a property, so the first NameStep may be one: binding knows which are in scope.
+    The first NameStep may be a lambda variable, which looks like a property; binding distinguishes them by scope.
     """
 
     steps: tuple[Step, ...]
@@ -107,7 +107,7 @@ class Path(Expression):
 
 @dataclass(frozen=True, slots=True)
 class CollectionExpression(Expression):
-    """``(1,2)`` after ``in``, or a JSON array ``[1,"x",{...}]``. Both mean the same."""
+    """``(1,2)`` after ``in``, or a JSON array ``[1,"x",{...}]``, with the same meaning."""
 
     items: tuple[Expression, ...]
 

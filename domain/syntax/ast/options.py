@@ -25,7 +25,7 @@ class NamedArgument(Node):
 
 @dataclass(frozen=True, slots=True)
 class Key(Node):
-    """``(value)``: a key without name. A quoted guid is a STRING literal; binding knows the key's type."""
+    """``(value)``: a key without name. A quoted guid is a STRING literal; binding converts it to the key's type."""
 
     value: Expression
 

@@ -23,9 +23,9 @@ class NameSegment(Segment):
 
 @dataclass(frozen=True, slots=True)
 class LiteralSegment(Segment):
-    """A segment that is no name: a key as segment (4.3.6) or an ordinal index (4.11), decoded.
+    """A decoded segment that is not a name: a key as segment (4.3.6) or an ordinal index (4.11).
 
-    A key that looks like a name is a NameSegment.
+    A key in the form of a name is a NameSegment.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""What a format of rows is, and functions over the columns of a batch."""
+"""The base of the formats of rows, and functions over the columns of a batch."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 from domain.database.bypass import Row
 from domain.table_api.table_query import TableColumn, TableQuery
 
-#: Gives the body of an answer, a batch of rows at a time.
+#: Encodes the body of a response, a batch of rows at a time.
 Encoder = Callable[[TableQuery, Iterable[Sequence[Row]]], Iterator[bytes]]
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format by its `$format` name and its media type; `ending` is that of a file.
+    """A format with its `$format` name, its media type, and its file name extension (`ending`).
 
-    broken          at the end of a body that has ended too early: no reader takes it for whole
+    broken          ends a body that breaks off, so that every reader refuses it
     is_compressed   the format compresses by itself
     """
 

@@ -1,7 +1,7 @@
 """Formats of Apache Arrow: the IPC stream, and Parquet.
 
-Whole columns of a batch are converted at once, in pyarrow's own code. pyarrow is imported when it is asked for: it
-takes 30 MB, and most instances never need it.
+pyarrow converts whole columns of a batch at once. It is imported on demand: it takes 30 MB, and most instances never
+need it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from domain.database.bypass import Row
 from domain.table_api.formats.base import Format
 from domain.table_api.formats.written import Written
 from domain.table_api.table_query import ColumnType, TableColumn, TableQuery
-from foundation.execution_slot import stand_aside
+from foundation.execution_slot import yield_to_requests
 
-#: Rows of a record batch of Arrow, and of a row group of Parquet: what memory holds.
+#: Rows of an Arrow record batch, and of a Parquet row group, which is held in memory.
 ARROW_ROWS = 2_500
 PARQUET_ROWS = 10_000
 _MAX_PRECISION = 38
@@ -46,7 +46,7 @@ def _written(
             arrays = []
             for column, its_cells in zip(query.columns, cells, strict=True):
                 arrays.append(_array(pa, column, its_cells, query.vendor))
-                stand_aside()
+                yield_to_requests()
             out.write_batch(pa.record_batch(arrays, schema=schema))
             yield file.take()
     yield file.take()
@@ -105,8 +105,8 @@ def _array(pa: Any, column: TableColumn, cells: Sequence[Any], vendor: str) -> A
     return pa.array(cells, wanted)
 
 
-#: The beginning of a message of 2^24 bytes that do not follow.
+#: The header of a message of 2^24 bytes, without the message.
 _BROKEN = b"\xff\xff\xff\xff\x00\x00\x00\x01"
 ARROW = Format("arrow", "application/vnd.apache.arrow.stream", "arrows", _arrow, _BROKEN)
-#: What a file has is at its end, so one without an end has nothing.
+#: Parquet has its metadata at the end of the file, so a truncated file is invalid anyway.
 PARQUET = Format("parquet", "application/vnd.apache.parquet", "parquet", _parquet, is_compressed=True)

@@ -1,6 +1,6 @@
 """Comma-separated values (RFC 4180) in UTF-8, with a header row.
 
-Texts are quoted and null is nothing, so that an empty text differs from none.
+Texts are quoted and null is an empty field, so that an empty text differs from null.
 """
 
 from __future__ import annotations
@@ -68,6 +68,6 @@ def _csv(query: TableQuery, batches: Iterable[Sequence[Row]]) -> Iterator[bytes]
         yield ("\r\n".join(lines(rows)) + "\r\n").encode()
 
 
-#: A text that is not closed; the line before is whole.
+#: A quoted field without closing quote; the line before it is complete.
 _BROKEN = b'"The answer has broken off.'
 CSV = Format("csv", "text/csv", "csv", _csv, _BROKEN)

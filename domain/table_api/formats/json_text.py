@@ -1,4 +1,4 @@
-"""JSON as OData has it (OData JSON 4.01), and lines of JSON (NDJSON)."""
+"""OData JSON (OData JSON 4.01), and NDJSON, one object per line."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _lines(query: TableQuery, batches: Iterable[Sequence[Row]]) -> Iterator[byte
         yield b"".join([orjson.dumps(each, option=options) for each in of_rows(rows)])
 
 
-#: An object that is not closed.
+#: An object without closing brace.
 _BROKEN = b'{"error":'
 JSON = Format("json", "application/json", "json", _json, _BROKEN)
 NDJSON = Format("ndjson", "application/x-ndjson", "ndjson", _lines, _BROKEN)

@@ -1,4 +1,4 @@
-"""A file whose content is taken while it is written."""
+"""A file object whose content is read while it is written."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Written:
-    """A file that only keeps what was written to it since the last `take`."""
+    """A writable file object that keeps the data written since the last `take`."""
 
     closed = False
 
@@ -14,17 +14,17 @@ class Written:
         self._parts: list[bytes] = []
 
     def write(self, part: Any) -> int:
-        """Keep a copy."""
+        """Append a copy of the data."""
         self._parts.append(bytes(part))
         return len(part)
 
     def flush(self) -> None:
-        """Nothing: all is written already."""
+        """Do nothing: the data is not buffered elsewhere."""
 
     def close(self) -> None:
-        """Nothing: what was written can still be taken."""
+        """Do nothing: `take` still returns the data."""
 
     def take(self) -> bytes:
-        """The bytes that were written, once."""
+        """Return the bytes written since the last call."""
         parts, self._parts = self._parts, []
         return b"".join(parts)

@@ -16,7 +16,7 @@ from identity.passwords import access_revoke
 
 
 class Command(changepassword.Command, PlatformCommand):
-    """Django's command, which then revokes the access that the old password gave, and tells the user by mail."""
+    """Django's command, which then revokes the access of the old password and notifies the user by mail."""
 
     help = "Set a user's password, end the user's sessions and tokens, and tell the user by mail."
     example = "manage.py changepassword admin"
@@ -26,11 +26,11 @@ class Command(changepassword.Command, PlatformCommand):
         parser.add_argument("--keep-access", action="store_true", help="keep the user's tokens and licensed sessions")
 
     def handle(self, *args: Any, **options: Any) -> str | None:
-        # No transaction around it: it waits for the operator's input.
-        said: str | None = super().handle(*args, **options)
+        # Outside of a transaction: it waits for the operator's input.
+        result: str | None = super().handle(*args, **options)
         user = user_get(options["username"] or getpass.getuser())
         if not options["keep_access"]:
             with transaction.atomic():
                 access_revoke(user, by=OPERATOR)
         user_notify(user, PASSWORD_CHANGED, by=OPERATOR)
-        return said
+        return result

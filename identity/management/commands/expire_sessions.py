@@ -12,7 +12,7 @@ from identity.sessions import sessions_sweep
 
 
 class Command(PlatformCommand):
-    """Runs the worker's sweep of every minute now."""
+    """Closes expired sessions now, as the worker does every minute."""
 
     help = "Close expired sessions and remove tokens that nobody can use any more."
     example = "manage.py expire_sessions"

@@ -13,7 +13,7 @@ from identity.models import TrustedApplication
 
 
 class Command(PlatformCommand):
-    """Registers a trusted application before anybody can log in, or in a script."""
+    """Registers a trusted application: for scripts, and before the first login."""
 
     help = "Register a trusted application; prints its secret, once."
     example = "manage.py register_app Billing --service --system-user service --scope 'read update'"

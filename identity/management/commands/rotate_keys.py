@@ -21,16 +21,18 @@ class Command(PlatformCommand):
     """Replaces the key that signs tokens on this node, or with --secrets the one that encrypts secrets."""
 
     help = (
-        "Sign with a new key from now on. Old tokens stay valid: their key stays published until they have expired. "
+        "Publish a new key that signs tokens. It signs after ten minutes, once every application knows it; with --now "
+        "at once, for a stolen key. Old tokens stay valid: their key stays published until they have expired. "
         "With --secrets: encrypt the secrets in the database with a new key. What is stored is encrypted anew in "
         "batches while the instance runs; run it again after an interruption, and it goes on where it was. The former "
         "keys stay, for backups of the database, until --forget-former. With ENCRYPTION_KEYS set, put the new key in "
         "front there and restart every node first."
     )
-    example = "manage.py rotate_keys\n  manage.py rotate_keys --secrets"
+    example = "manage.py rotate_keys\n  manage.py rotate_keys --now\n  manage.py rotate_keys --secrets"
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--list", action="store_true", dest="only_list", help="only list the keys")
+        parser.add_argument("--now", action="store_true", help="sign with the new key at once: the old one is stolen")
         parser.add_argument("--secrets", action="store_true", help="the key that encrypts secrets in the database")
         parser.add_argument(
             "--forget-former", action="store_true",
@@ -45,9 +47,10 @@ class Command(PlatformCommand):
             self._rotate_secrets(options)
             return
         if not options["only_list"]:
-            new = keys_rotate(by=OPERATOR)
+            new = keys_rotate(by=OPERATOR, at_once=options["now"])
             if not options["as_json"]:
-                self.stdout.write(f"New tokens are signed with {new.kid}.")
+                since = "now" if options["now"] else "in ten minutes"
+                self.stdout.write(f"{new.kid} signs new tokens from {since} on.")
         rows = [
             {"kid": key.kid, "created": key.created, "retired": key.retired}
             for key in SigningKey.objects.order_by("-created")
@@ -59,7 +62,7 @@ class Command(PlatformCommand):
             self.print_rows([{"key": key} for key in vault.key_ids()], as_json=options["as_json"])
             return
         changed, unreadable = reseal_all()
-        # Rows of a former key remain from an interrupted run; this run then encrypts with the key that it made.
+        # Rows of a former key are left by an interrupted run, whose new key this run uses.
         new = not (changed or options["forget_former"] or settings.ENCRYPTION_KEYS)
         if new:
             record(SecretChanged, by=OPERATOR, subject=f"encryption key {vault.key_add()}")

@@ -56,7 +56,7 @@ _PIN = re.compile(r"^([\w.-]+)==([^\s;]+)(?: ; ([^\\\n]+))?", re.M)
 _FREE_WARNING, _FREE_PROBLEM = 2 * 1024**3, 200 * 1024**2
 _CLOCK_WARNING_SECONDS = 2.0
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
-# So many users with one address are more likely behind a proxy.
+# This many users with one address suggest an untrusted proxy.
 _USERS_OF_A_PROXY = 5
 
 
@@ -83,7 +83,7 @@ def _examines(topic: str) -> Callable[[Examination], Examination]:
 
 
 class Command(PlatformCommand):
-    """Changes nothing, except that it runs a script and writes a cache value."""
+    """Read-only, except that it runs a script and writes a cache value."""
 
     help = (
         "Examine this node and what it uses: versions, settings, proxies, databases, replicas, migrations, cache, "
@@ -128,7 +128,7 @@ def _versions() -> Iterator[Finding]:
         try:
             installed = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            if marker:  # may be for other systems or Pythons
+            if marker:  # may apply to other systems or Python versions
                 continue
             installed = "none"
         if installed != wanted:
@@ -178,7 +178,7 @@ def _proxies() -> Iterator[Finding]:
 
 @_examines("database")
 def _pooler() -> Iterator[Finding]:
-    """Behind a pooler the web processes set no limit of their own."""
+    """Findings about a connection pooler, behind which the web processes set no limit of connections."""
     if not settings.DATABASE_TRANSACTION_POOLER or connections["default"].vendor != "postgresql":
         return
     with connections["default"].cursor() as cursor:
@@ -219,7 +219,7 @@ def _databases() -> Iterator[Finding]:
 
 @_examines("replicas")
 def _replicas() -> Iterator[Finding]:
-    """Each is looked at until it has what the primary had at the beginning, for some seconds at most."""
+    """Findings about replicas: polls each until it has caught up with the primary's position, for some seconds."""
     if not settings.DATABASE_REPLICAS:
         yield Finding("replicas", "ok", "none are configured")
     for found in replicas_examine():
@@ -238,7 +238,7 @@ def _replicas() -> Iterator[Finding]:
 
 def _targets(alias: str) -> list[tuple[str, str | None]]:
     leaves = MigrationExecutor(connections[alias]).loader.graph.leaf_nodes()
-    # The broker's file holds the queue's tables alone (platform_site.serving.preparation).
+    # The broker's file has only the queue's tables (platform_site.serving.preparation).
     return [leaf for leaf in leaves if alias != "broker" or leaf[0] == "django_q"]
 
 
@@ -294,7 +294,7 @@ def _workers() -> Iterator[Finding]:
         cure = "start one: manage.py serve --only worker"
         yield Finding("worker", "warning", "no worker was heard of lately: webhooks and schedules wait", cure)
     numbers = selectors.delivery_statistics()
-    late = numbers.lag_seconds > selectors.LATE_SECONDS
+    late = numbers.lag_seconds > selectors.MAX_LAG_SECONDS
     text = f"webhooks: {numbers.by_state.get('Pending', 0)} pending, the oldest due for {numbers.lag_seconds:.0f} s"
     yield Finding("worker", "warning" if late else "ok", text, "see Webhook deliveries in the admin" if late else "")
     if numbers.open_circuits:

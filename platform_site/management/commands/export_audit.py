@@ -18,7 +18,7 @@ from platform_site.management.audit_range import add_range, range_read
 
 
 class Command(PlatformCommand):
-    """Entries are read in steps and written as they come."""
+    """Reads the entries in batches and writes each batch at once."""
 
     help = (
         "Export chained audit entries as NDJSON, a line for each, oldest first. --format ocsf has the fields of the "

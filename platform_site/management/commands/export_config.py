@@ -16,7 +16,7 @@ from platform_site import configuration
 
 
 class Command(PlatformCommand):
-    """Reads only; secrets are never part of it."""
+    """Exports the configuration, without secrets."""
 
     help = (
         "Write trusted applications (without secrets), rules, webhook templates, scripts, custom properties and row "

@@ -11,7 +11,7 @@ from platform_site.reference_docs import DIRECTORY, outdated
 
 
 class Command(PlatformCommand):
-    """Write docs/reference/*.md; with --check only say whether they are up to date."""
+    """Write docs/reference/*.md; with --check only report whether they are up to date."""
 
     help = (
         "Write the error codes and settings pages of the documentation from the source. "

@@ -13,7 +13,7 @@ from identity.management.support import PlatformCommand
 
 
 class Command(PlatformCommand):
-    """Deletes now what scheduled tasks delete later; safe to run at any time and twice."""
+    """Runs the deletions of the scheduled tasks now; safe to run at any time and repeatedly."""
 
     help = (
         "Remove what is past its retention: expired sessions, sign-ins and tokens, abandoned Domain transactions, "

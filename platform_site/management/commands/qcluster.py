@@ -21,10 +21,10 @@ from django_q.management.commands.qcluster import Command as LibraryCommand
 from foundation.cluster import SharedNumber
 from identity.management.support import PlatformCommand
 
-#: Tasks wait in the broker, where people see them, while those between the processes have so many bytes.
+#: Maximum unread bytes in a queue between the processes; further tasks wait in the broker, where they are visible.
 _UNREAD_BYTES = 4096
 _MESSAGES = socket.SOCK_DGRAM if sys.platform == "darwin" else socket.SOCK_SEQPACKET
-#: The longest message of a datagram on macOS.
+#: Maximum size of a datagram on macOS.
 _MESSAGE_BYTES = 2048
 _AGAIN_SECONDS = 0.005
 
@@ -34,9 +34,8 @@ class ProcessLock:
 
     It does not exclude threads of one process: each process uses such a lock from one thread.
 
-    The system refuses to wait (EDEADLK) when two processes wait for each other, even if different threads hold and
-    wait. That is no deadlock here, because no thread waits for a lock while it holds another: the refused one waits
-    again.
+    The system returns EDEADLK when two processes wait for each other, even if different threads hold and wait. That is
+    no deadlock here, because no thread waits for a lock while it holds another, so the wait is retried.
     """
 
     def __init__(self) -> None:
@@ -59,7 +58,7 @@ class ProcessLock:
         return True
 
     def forget(self) -> None:
-        """In a process that was forked while another thread held the lock: the lock is its parent's."""
+        """Reset the lock in a process that was forked while another thread of its parent held it."""
         self._depth = 0
 
     def release(self) -> None:
@@ -77,13 +76,13 @@ class ProcessLock:
 class SurvivingQueue(Queue):  # type: ignore[type-arg]  # not generic when it runs
     """A queue between the processes of a cluster.
 
-    A process that waits for a task holds the lock for reading, and each task in the queue a semaphore. Those of
-    processes that are killed would stay taken, until no process gets a task any more: so the locks are of the system,
-    and the unread bytes bound the queue.
+    In the library's queue a waiting process holds the read lock, and each queued task a semaphore. Killed processes
+    would never release them, until no process could get a task. So this queue uses locks of the operating system, and
+    is bounded by the unread bytes instead of a semaphore.
 
-    Of what is read or written piece by piece, a killed process leaves a rest that the next one takes for a length: so
-    each task is a message, which the system hands over whole or not at all. One that is too long for a message travels
-    as an open file.
+    On a stream a killed process could leave a partial task, which the next reader would misinterpret. So each task is a
+    datagram, which the system delivers completely or not at all. A task too long for a datagram is passed as an open
+    file.
     """
 
     def __init__(self, maxsize: int = 0) -> None:
@@ -127,8 +126,8 @@ class SurvivingQueue(Queue):  # type: ignore[type-arg]  # not generic when it ru
 
 
 class SurvivingEvent:
-    """An event of the processes of a cluster without the lock of the library's, which a process that is killed while it
-    looks at the event would keep.
+    """An event shared by the processes of a cluster, without the library's lock, which a process killed in the middle
+    of a check would keep.
     """
 
     def __init__(self) -> None:
@@ -154,7 +153,7 @@ def surviving_value(kind: str, value: float) -> Any:
 
 
 class Command(PlatformCommand, LibraryCommand):  # type: ignore[misc]
-    """The library's command; `platform_site` stands before it among the apps."""
+    """Replaces the library's command: `platform_site` precedes it in INSTALLED_APPS."""
 
     help = "Run the task cluster: webhooks and their retries, mail, back-channel logout, schedules."
     example = "manage.py qcluster"

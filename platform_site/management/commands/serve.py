@@ -32,7 +32,7 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Few options: differences between instances are settings."""
+        """Declare the options; differences between instances are settings."""
         parser.add_argument("--only", choices=("web", "worker"), help="Start only one of the two on this node.")
         parser.add_argument("--keys-only", action="store_true", help="Generate the keys that are missing, then end.")
         parser.add_argument(
@@ -58,7 +58,7 @@ class Command(BaseCommand):
         except RuntimeError as error:
             raise CommandError(str(error)) from error
         except KeyboardInterrupt:
-            # Nothing runs yet; each step of the preparation that was not finished is due again at the next start.
+            # No child runs yet; the next start repeats unfinished steps of the preparation.
             raise CommandError("Stopped before it was started.", returncode=130) from None
         _load_code(pages=serves_web)
         children = _children(host, port, options["only"], web_processes=settings.WEB_PROCESSES)
@@ -107,7 +107,7 @@ class Command(BaseCommand):
         console.say("Stopped.")
 
     def _check_address(self, host: str, port: int, *, knows: bool) -> None:
-        # The settings have done the same before they wrote files, unless another program calls the command.
+        # The settings module has checked the same before writing files, unless another program calls the command.
         problem = addresses.start_problem(
             host, port, settings.BASE_URL, debug=settings.DEBUG, demo=settings.DEMO, knows=knows
         )
@@ -134,10 +134,10 @@ def _children(host: str, port: int, only: str | None, *, web_processes: int) -> 
 
 
 def _load_code(*, pages: bool) -> None:
-    """Import all code before the children are forked: once for all of them, in memory that they share."""
+    """Import all code before the children are forked, so that they share its memory."""
     if pages:
         resolve("/healthz")
-    # The loaded code and models are permanent: a full collection over all of it would stop a process for a third of a
-    # second, and write into each page of the shared memory.
+    # Exclude the loaded code from garbage collection: a full collection over it would stop a process for a third of a
+    # second, and write to each page of the shared memory.
     gc.collect()
     gc.freeze()

@@ -1,4 +1,4 @@
-"""manage.py verify_audit: find what was changed, removed or inserted in the audit chain (spec 12.4)."""
+"""manage.py verify_audit: find changed, removed and inserted entries of the audit chain (spec 12.4)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from platform_site.management.audit_range import add_range, range_read
 
 
 class Command(PlatformCommand):
-    """Exit status 1 if the chain is not as it was written, or a range has no entry."""
+    """Verifies the chain. Exit status 1 if it was tampered with, or the range has no entry."""
 
     help = (
         "Verify the audit chain: hashes, seals, signed heads, and with --head heads that were kept outside of the "

@@ -8,7 +8,7 @@ from django.utils.translation import gettext
 
 from foundation import errors
 from scripts.bridge import actions
-from scripts.bridge.registry import MAX_SAID, Answer, host_call
+from scripts.bridge.registry import MAX_ERROR_CHARACTERS, Answer, host_call
 
 if TYPE_CHECKING:
     from scripts.bridge.bridge import Bridge
@@ -22,13 +22,13 @@ def log(bridge: Bridge, kind: str, text: str) -> Answer:
 
 @host_call("cancel")
 def cancel(bridge: Bridge, message: str) -> Answer:
-    bridge.cancelled = message[:MAX_SAID] or gettext("The script cancelled the operation.")
+    bridge.cancelled = message[:MAX_ERROR_CHARACTERS] or gettext("The script cancelled the operation.")
     raise errors.Refused(errors.SCRIPT_CANCELLED, bridge.cancelled)
 
 
 @host_call("notify")
 def notify(bridge: Bridge, user: Any, message: str) -> Answer:
-    if bridge.transactions:  # a rule notifies whom its author has chosen
+    if bridge.transactions:  # not in rules, whose author has chosen the user
         actions.count_notification(bridge.dataset.context)
     actions.notify(bridge.dataset, bridge.writer.plain(user), message)
     return bridge.changed()

@@ -34,8 +34,8 @@ def set(bridge: Bridge, handle: Any, name: str, value: Any) -> Answer:
     attribute = record.repository.attribute(name)
     if attribute is None or attribute.is_measured or bridge.follows:
         return bridge.changed()
-    # In the common model an attribute changes nothing else before the commit.
-    bridge.handles.saw(record)
+    # In the common model an assignment changes nothing else before the commit.
+    bridge.handles.mark_seen(record)
     return [value_of(attribute, record), record.object_state]
 
 
@@ -113,7 +113,7 @@ def operate(bridge: Bridge, handle: Any, name: str, given: list[Any]) -> Answer:
     named = len(arguments) == 1 and isinstance(arguments[0], dict) and "Value" not in arguments[0]
     names = [parameter.name for parameter in operation.parameters]
     if len(arguments) > len(names) and not named:
-        raise errors.BadRequest(errors.UNKNOWN_PARAMETER, operation.name, str(len(arguments)), "")
+        raise errors.unknown_parameter(operation.name, str(len(arguments)), names)
     by_name = arguments[0] if named else dict(zip(names, arguments, strict=False))
     call = NestedCall(
         context=bridge.dataset.context,

@@ -40,15 +40,15 @@ def query(bridge: Bridge, name: str, filter: Any, options: Any) -> Answer:
 @host_call("get", reads=True)
 def get(bridge: Bridge, name: str, ids: list[Any]) -> Answer:
     repository = repository_named(name)
-    wanted: list[str] = []
+    guids: list[str] = []
     if len(ids) > queries.MAX_ROWS:
         raise errors.Refused(errors.SCRIPT_LIMIT, Message("rows ({0})", queries.MAX_ROWS))
     for given in ids:
         id = bridge.writer.entity_id(given) or (given.strip() if isinstance(given, str) else "")
         if not is_guid(id):
             raise errors.BadRequest(errors.INVALID_KEY, given, repository.entity_type, target="Id")
-        wanted.append(id.lower())
-    return bridge.listed(loading.visible(bridge.dataset, repository, wanted))
+        guids.append(id.lower())
+    return bridge.listed(loading.visible(bridge.dataset, repository, guids))
 
 
 @host_call("follow", reads=True)
@@ -79,7 +79,7 @@ def display(bridge: Bridge, handles: list[Any]) -> Answer:
 
 @host_call("calculated", reads=True)
 def calculated(bridge: Bridge, handles: list[Any], ahead: list[Any], name: str) -> Answer:
-    """Values of entities of one repository, each `{"v": value}` or `{"e": what it throws}`; None: no such attribute."""
+    """Values of entities of one repository, each `{"v": value}` or `{"e": error}`; None for an unknown attribute."""
     records = bridge.handles.present(handles)
     known = calculated_attributes.definition(records[0].repository, name) if records else None
     if known is None or any(record.repository is not records[0].repository for record in records):
@@ -100,5 +100,5 @@ def calculated(bridge: Bridge, handles: list[Any], ahead: list[Any], name: str) 
 def refresh(bridge: Bridge, handles: list[Any]) -> Answer:
     records = bridge.handles.known(handles)
     answer = bridge.frames.of(record for record in records if record is not None)
-    # A deleted entity can still be read in its last state; only changing it fails.
+    # A deleted entity keeps its last values; only changing it fails.
     return {**answer, "gone": bridge.handles.gone(handles, records)}

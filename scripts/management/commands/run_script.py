@@ -22,7 +22,7 @@ from scripts.services import FailedRun, script_run
 
 
 class Command(PlatformCommand):
-    """Nothing is committed unless the script commits, or --commit is given."""
+    """Commits only if the script does, or with --commit."""
 
     help = "Run a script from a file (- for standard input), or a managed script by its code."
     example = (

@@ -11,7 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from domain.model.registry import repositories
-from foundation import stamps
+from foundation import cache_versions
 from identity.models import Role, RolePermission, RoleUser, User
 from tests.domain.admin.test_list_columns import cells
 from tests.domain.calculations.conftest import SET, Orders, body, orders  # noqa: F401  (a fixture)
@@ -86,7 +86,7 @@ def test_a_broken_one_leaves_the_others_their_values(boss: Client, api: Api, wor
     define(api, "10: GETVALUE ATTRIB:@colour", "Broken")
     # As a restored database may lack it: the platform refuses to delete what is in use.
     repositories["Systems.Bpm.CustomProperties"].model._default_manager.all().delete()
-    stamps.bump("custom_properties")
+    cache_versions.bump("custom_properties")
     assert cells(listed(boss, "Length", "Broken"), "CalculatedAttribute_Length")["K-1"] == "3"
 
 

@@ -13,8 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from playwright.sync_api import Browser, Page, expect
 
 from domain.admin.measures import attribute_name
-from domain.admin.saved_views import MOST_OF_USER
-from domain.model.saved_views import SavedView
+from domain.model.saved_settings import MOST_OF_USER, SavedView
 from identity.models import Role, RolePermission, RoleUser, User
 from tests.rules.cast import World, dataset, new_order
 from tests.support.accessibility import violations

@@ -84,9 +84,9 @@ def test_secrets_cannot_be_calculated_with(api: Api, world: World) -> None:
     secret = next(
         (each.name, name) for each in repositories for name, attribute in each.attributes.items() if attribute.secret
     )
-    error = refused(api.post(SET, body(f"10: LEN ATTRIB:{secret[1]}", repository=secret[0])), 400)
+    error = refused(api.post(SET, body(f"10: LEN ATTRIB:{secret[1]}", repository=secret[0])), 500)
     assert "cannot be calculated with" in error["message"]
-    refused(api.post(SET, body(f"10: GETVALUE ATTRIB:{secret[1]}", repository=secret[0])), 400)
+    refused(api.post(SET, body(f"10: GETVALUE ATTRIB:{secret[1]}", repository=secret[0])), 500)
 
 
 def test_repositories_of_administrators_are_empty_for_others(orders: Orders) -> None:

@@ -135,7 +135,7 @@ REFUSED: tuple[tuple[str, dict[str, Any], str | None, str], ...] = (
 
 def test_it_is_checked_when_it_is_saved(orders: Orders) -> None:
     for source, values, target, reason in REFUSED:
-        error = refused(orders.api.post(SET, script(source, **values)), 400)
+        error = refused(orders.api.post(SET, script(source, **values)), 500)
         assert error["type"] == "CalculatedAttributeInvalid"
         assert reason in error["message"]
         assert error.get("target") == target

@@ -17,7 +17,7 @@ from tests.domain.calculations.conftest import Orders
 from tests.rules.cast import LINES, ORDERS
 from tests.support.calculations import parse_rows
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 ADD = reverse("admin:domain_calculatedattribute_add")
 WORTH = """

@@ -10,17 +10,17 @@ from django.db import connection, transaction
 from domain.entities.custom_entities import definitions, live, tables
 from domain.entities.systems_custom_entities import CustomEntity, CustomEntityAttribute
 from domain.model import model_version
-from domain.model.model_version import STAMP
-from foundation import stamps
+from domain.model.model_version import CACHE_VERSION
+from foundation import cache_versions
 from tests.support.api import Api
 
 
 @pytest.fixture(autouse=True)
 def no_model_of_an_emptied_database() -> Iterator[None]:
-    """The tables of stamps and definitions are emptied after the test; this process then serves what they say."""
+    """Empty the tables of cache versions and definitions after the test; this process then serves what they say."""
     yield
     model_version.set_served(0)
-    stamps.expire()
+    cache_versions.expire()
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def drop_all() -> None:
             tables.execute(f"DROP TABLE {tables.quote(definition.table)}{'' if on_sqlite else ' CASCADE'}")
         CustomEntityAttribute.objects.all().delete()
         CustomEntity.objects.all().delete()
-        stamps.bump(STAMP)
+        cache_versions.bump(CACHE_VERSION)
     if on_sqlite:
         connection.enable_constraint_checking()
     live.follow()

@@ -14,6 +14,8 @@ from identity.models import User
 from tests.domain.custom_entities.cars import CARS, ENTITIES, attribute, entity
 from tests.support.api import Api
 
+pytestmark = pytest.mark.once
+
 LIST = "/admin/domain/customentity/"
 
 
@@ -70,6 +72,9 @@ def test_the_page_has_a_picture_of_the_references(boss: Client) -> None:
     html = boss.get(change_url()).content.decode()
     assert 'href="/api/model#General_Currencies_Currencies"' in html
     assert "Plan token" not in html
+    # What cannot be changed has the label and the hint of its input.
+    assert ">Stamp changes<" in re.sub(r"\s+", "", html).replace("Stampchanges", "Stamp changes")
+    assert "With time and user of creation and last change." in html
     assert "<svg" not in boss.get(f"{LIST}add/").content.decode().partition('id="content"')[2]
 
 

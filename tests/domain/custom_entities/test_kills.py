@@ -15,14 +15,14 @@ from django.db import connection, connections
 
 from domain.dataset.dataset import Dataset
 from domain.entities.custom_entities import definitions, live
-from foundation import stamps
+from foundation import cache_versions
 from identity.context import system_context
 from tests.domain.custom_entities.cars import CARS, ENTITIES, attribute, entity
 from tests.support.api import Api
 from tests.support.waiting import eventually
 
 # A process that is killed announces nothing.
-pytestmark = pytest.mark.stamps_by_the_clock
+pytestmark = pytest.mark.cache_versions_by_the_clock
 
 NAME = "Custom.Fleet.Cars"
 #: More statements than one change has.
@@ -119,7 +119,7 @@ def _state(admin: Api) -> tuple[str, ...]:
     if connection.vendor == "postgresql":
         assert eventually(_is_alone)
     # A process that died between commit and announcement has not told this one.
-    stamps.expire()
+    cache_versions.expire()
     live.follow()
     definition = definitions.stored()[NAME]
     with connection.cursor() as cursor:

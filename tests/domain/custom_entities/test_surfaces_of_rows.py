@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from foundation import stamps
+from foundation import cache_versions
 from identity.models import User
 from tests.domain.custom_entities.cars import CAR, CARS, ENTITIES
 from tests.domain.security.conftest import caller, give_role, person
@@ -33,7 +33,7 @@ def driver(cars: Api) -> Api:
     """A person whose role allows everything about cars of one brand."""
     user = person("driver")
     give_role(user, {NAME: "crud"}, {NAME: "Brand eq 'Volta'"})
-    stamps.expire()
+    cache_versions.expire()
     return caller(user)
 
 

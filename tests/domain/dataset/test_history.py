@@ -14,7 +14,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from domain.dataset.tables.history import LastChange, ObjectChange, ObjectChangeset, RepositoryTracking
-from foundation import stamps
+from foundation import cache_versions
 from foundation.fields import utc_now
 from identity.models import User
 from tests.rules.cast import LINES, ORDERS, PRODUCTS, World, set_value, write_rule
@@ -30,7 +30,7 @@ ORDER_SET, PRODUCT_SET, SETTINGS = (
 def set_level(api: Api, repository: str, level: str, **values: Any) -> dict[str, Any]:
     """A setting of the history."""
     result = api.create(SETTINGS, {"RepositoryName": repository, "TrackingLevel": level, **values})
-    stamps.expire()
+    cache_versions.expire()
     return dict(result)
 
 
@@ -139,12 +139,12 @@ def test_each_level_keeps_what_it_says(api: Api, world: World) -> None:
     (kept,) = changes_of(api, world.product)
     assert (kept["Changes"], kept["OldValues"]) == (None, None)
     api.patch(setting["@odata.id"], {"TrackingLevel": "TrackObjectAndAttributeChanges"})
-    stamps.expire()
+    cache_versions.expire()
     assert api.read(setting["@odata.id"])["TrackedSince"] is not None
     api.patch(path, {"PartNumber": "L3"})
     assert json.loads(changes_of(api, world.product)[-1]["Changes"])["PartNumber"] == ["L2", "L3"]
     api.patch(setting["@odata.id"], {"TrackingLevel": "DoNotTrackChanges"})
-    stamps.expire()
+    cache_versions.expire()
     api.patch(path, {"PartNumber": "L4"})
     assert len(changes_of(api, world.product)) == 2
     assert api.read(setting["@odata.id"])["TrackedSince"] is None
@@ -169,7 +169,7 @@ def test_custom_properties_are_kept_by_code(api: Api, world: World) -> None:
         "Systems_Bpm_CustomProperties",
         {"Code": "colour", "Name": {"EN": "Colour"}, "EntityName": "General_Products_Products", "PropertyType": "Text"},
     )
-    stamps.expire()
+    cache_versions.expire()
     for value in ("red", "blue"):
         answer = api.patch(f"{PRODUCT_SET}({world.product})", {"CustomProperty_colour": {"Value": value}})
         assert answer.status_code in (200, 204), answer.content
@@ -177,7 +177,28 @@ def test_custom_properties_are_kept_by_code(api: Api, world: World) -> None:
     assert [each["Value"] for each in json.loads(kept[-1]["Changes"])["@colour"]] == ["red", "blue"]
 
 
-@pytest.mark.parametrize("reason", ["x" * 255, "a\tb", "a\x7fb", "a\x1bb", "\u202e".encode().decode("latin-1")])
+@pytest.mark.parametrize(
+    "sent, kept",
+    [
+        ("Preis%C3%A4nderung", "Preisänderung"),
+        ("UTF-8''Preis%C3%A4nderung%20%D0%96", "Preisänderung Ж"),
+        ("utf-8'de'%c3%a4", "ä"),
+        ("=?utf-8?Q?Preis=C3=A4nderung?=", "Preisänderung"),
+        ("=?utf-8?b?0JY=?= of =?iso-8859-1?q?M=E4rz?=", "Ж of März"),
+        ("10% off", "10% off"),
+        ("10%25 off", "10% off"),
+        ("100 %FF", "100 %FF"),
+        ("=?none?q?x?=", "=?none?q?x?="),
+    ],
+)
+def test_a_reason_beyond_ascii_may_be_encoded(api: Api, world: World, sent: str, kept: str) -> None:
+    (created,) = changes_of(api, make_order(api, world, X_Change_Reason=sent))
+    assert created["Changeset"]["Reason"] == kept
+
+
+@pytest.mark.parametrize(
+    "reason", ["", "x" * 255, "%E2%80%AE", "a%0Ab", "a\tb", "a\x7fb", "a\x1bb", "\u202e".encode().decode("latin-1")]
+)
 def test_a_reason_that_could_deceive_is_refused(api: Api, world: World, reason: str) -> None:
     answer = api.patch(f"{PRODUCT_SET}({world.product})", {"PartNumber": "X"}, X_Change_Reason=reason)
     assert answer.status_code == 400

@@ -37,8 +37,8 @@ def test_the_stages_stand_in_the_order_of_the_specification() -> None:
     assert [stage.__name__ for stage in pipeline.STAGES] == [
         "repeat_lookups", "check_versions", "run_until_stable", "begin_to_write", "plan_writes", "note_before",
         "check_references", "write_deletes", "write_inserts", "write_updates", "touch_roots",
-        "write_change_feed", "write_history", "write_audit", "bump_stamps", "check_row_policies", "check_authorities",
-        "run_deferred", "announce", "note_changes",
+        "write_change_feed", "write_history", "write_audit", "bump_cache_versions", "check_row_policies",
+        "check_authorities", "run_deferred", "announce", "note_changes",
     ]  # fmt: skip
 
 

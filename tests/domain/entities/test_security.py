@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from domain.dataset.dataset import Dataset
-from foundation import errors, stamps
+from foundation import cache_versions, errors
 from identity.changes import TOKENS
 from identity.context import CallContext
 from identity.models import TrustedApplication, User
@@ -59,15 +59,15 @@ def test_no_role_is_enough_to_change_roles_and_applications(db: None, repository
 
 
 def test_a_written_user_is_no_longer_known_by_old_tokens(user: User) -> None:
-    stamps.expire()
-    before = stamps.current(TOKENS)
+    cache_versions.expire()
+    before = cache_versions.current(TOKENS)
     dataset = _dataset(is_admin=True)
     record = dataset.load("Systems.Security.Users", user.id)
     assert record is not None
     dataset.set(record, "Active", False)
     dataset.commit()
-    stamps.expire()
-    assert stamps.current(TOKENS) > before
+    cache_versions.expire()
+    assert cache_versions.current(TOKENS) > before
 
 
 def test_an_application_that_breaks_the_rules_is_refused(db: None) -> None:

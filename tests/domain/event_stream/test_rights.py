@@ -35,6 +35,7 @@ from tests.domain.security.conftest import (
 )
 from tests.domain.security.test_hidden_history import tracked
 from tests.support.api import Api
+from tests.support.outlets import ReadOutlet
 
 __all__ = ["administrator", "api", "library", "restricted", "tracked", "world"]
 
@@ -104,68 +105,50 @@ def refusal_of(error: Exception) -> HttpResponse:
     return HttpResponse(b'{"error": {}}', status=401)
 
 
-class _Outlet:
-    def __init__(self) -> None:
-        self.parts: list[bytes] = []
-        self.is_ended = False
-
-    def send(self, part: bytes) -> None:
-        self.parts.append(part)
-
-    def refuse(self, refusal: HttpResponse) -> None:
-        raise AssertionError("the opening of a stream has been sent")
-
-    def end(self) -> None:
-        self.is_ended = True
-
-    def has_room(self) -> bool:
-        return True
-
-
 def test_a_stream_ends_with_the_right_to_listen(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hubs, "RENEW_SECONDS", 0.0)
 
     def refused() -> CallContext:
         raise errors.Unauthorized(errors.TOKEN_INVALID, "it has been revoked")
 
-    hub, outlet = Hub(), _Outlet()
+    hub, outlet = Hub(), ReadOutlet()
     monkeypatch.setattr(hub, "_is_looking", True)  # no thread: the test looks
     subscription = Subscription(
-        CallContext(user=None), Asked(None, frozenset("IUD")), ServerSentEvents(), 0,
-        seconds=60, renew=refused, refusal=refusal_of, joins=hub.add, leaves=hub.remove,
+        hub, CallContext(user=None), Asked(None, frozenset("IUD")), ServerSentEvents(), 0,
+        seconds=60, renew=refused, refusal=refusal_of,
     )  # fmt: skip
     subscription.start(outlet)
-    assert len(hub._subscriptions) == 1
-    hub._serve([subscription])
+    assert len(hub.all()) == 1
+    hub.serve([subscription])
     assert outlet.is_ended
     assert outlet.parts[-1] == b'event: error\ndata: {"error": {}}\n\n'
-    assert len(hub._subscriptions) == 0
+    assert len(hub.all()) == 0
 
 
 def test_a_client_that_has_gone_before_the_response_begins_takes_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    hub, outlet = Hub(), _Outlet()
+    hub, outlet = Hub(), ReadOutlet()
     monkeypatch.setattr(hub, "_is_looking", True)
     subscription = Subscription(
-        CallContext(user=None), Asked(None, frozenset("IUD")), ServerSentEvents(), 0,
-        seconds=60, renew=lambda: CallContext(user=None), refusal=refusal_of, joins=hub.add, leaves=hub.remove,
+        hub, CallContext(user=None), Asked(None, frozenset("IUD")), ServerSentEvents(), 0,
+        seconds=60, renew=lambda: CallContext(user=None), refusal=refusal_of,
     )  # fmt: skip
     subscription.close()
     subscription.start(outlet)
     assert outlet.is_ended
-    assert len(hub._subscriptions) == 0
+    assert len(hub.all()) == 0
 
 
 def test_no_caller_takes_all_places(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hubs, "SUBSCRIBERS", 3)
-    monkeypatch.setattr(hubs, "RESERVED", 1)
     hub = Hub()
+    monkeypatch.setattr(hub, "places", 3)
+    monkeypatch.setattr(hub, "reserved", 1)
     monkeypatch.setattr(hub, "_is_looking", True)
     for _ in range(2):
         hub.check_room("")
         Subscription(
-            CallContext(user=None), Asked(None, frozenset("IUD")), ServerSentEvents(), 0,
-            seconds=60, renew=lambda: CallContext(user=None), refusal=refusal_of, joins=hub.add, leaves=hub.remove,
-        ).start(_Outlet())  # fmt: skip
+            hub, CallContext(user=None), Asked(None, frozenset("IUD")), ServerSentEvents(), 0,
+            seconds=60, renew=lambda: CallContext(user=None), refusal=refusal_of,
+        ).start(ReadOutlet())  # fmt: skip
     hub.check_room("another")
     with pytest.raises(errors.Unavailable):
         hub.check_room("")

@@ -13,7 +13,7 @@ from django.test import Client
 
 from domain.dataset.dataset import Dataset
 from domain.dataset.tables.history import RepositoryTracking
-from foundation import stamps
+from foundation import cache_versions
 from foundation.fields import utc_now
 from tests.rules.cast import PRODUCTS, World, new_line, new_order, new_product
 from tests.support.api import Api, error_of
@@ -42,8 +42,8 @@ def track(*names: str) -> None:
             repository_name=name,
             defaults={"tracking_level": "TrackObjectAndAttributeChanges", "tracked_since": utc_now()},
         )
-    stamps.bump("tracking")
-    stamps.expire()
+    cache_versions.bump("tracking")
+    cache_versions.expire()
 
 
 def answer(api: Api, query: str, at: datetime.datetime | None = None) -> Any:

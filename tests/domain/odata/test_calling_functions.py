@@ -45,6 +45,46 @@ def test_an_alias_that_stands_for_itself_is_null(api: Api) -> None:
     assert refused.status_code == 400, refused.content
 
 
+def test_an_unknown_parameter_is_answered_with_the_known_ones(api: Api, world: World) -> None:
+    for refused, known in (
+        (api.get(f"GetRepositoryEvents(repo='{REPOSITORY}')"), NAME),
+        (api.get("GetVersion(x=1)"), ""),
+        (
+            api.get(f"General_Products_Products({world.product})/{ALLOWED}(code='a')"),
+            "customPropertyCode, search, exactMatch, orderByDescription, top, skip",
+        ),
+        (api.post("BeginTransaction", {"mode": "common"}), "model, trackChanges"),
+        (api.post("Import", {"objects": [], "mode": 1}), "objects, transaction, model, loggingLevel"),
+    ):
+        error = error_of(refused)
+        assert (refused.status_code, error["type"]) == (400, "UnknownParameter"), error
+        assert error["message"].endswith(f"It takes {known}." if known else "'x'."), error
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"GetRepositoryEvents({NAME}='{REPOSITORY}',{NAME}='{REPOSITORY}')",
+        f"GetRepositoryEvents({NAME}='{REPOSITORY}',REPOSITORYNAME='{REPOSITORY}')",
+        f"GetRepositoryEvents?{NAME}={REPOSITORY}&{NAME}={REPOSITORY}",
+        f"GetRepositoryEvents?{NAME}={REPOSITORY}&repositoryname={REPOSITORY}",
+    ],
+)
+def test_a_parameter_stands_once(api: Api, path: str) -> None:
+    refused = api.get(path)
+    assert (refused.status_code, error_of(refused)["type"]) == (400, "InvalidValue"), refused.content
+    assert "given twice" in error_of(refused)["message"]
+
+
+def test_a_parameter_in_the_path_wins_in_any_case(api: Api) -> None:
+    assert api.read(f"GetRepositoryEvents({NAME.upper()}='{REPOSITORY}')?{NAME}=Other")["repositoryName"] == REPOSITORY
+
+
+def test_a_parameter_of_an_action_stands_once_in_any_case(api: Api) -> None:
+    refused = api.post("BeginTransaction", {"model": "common", "Model": "frontend"})
+    assert (refused.status_code, error_of(refused)["target"]) == (400, "model"), refused.content
+
+
 @pytest.fixture
 def colour(api: Api, world: World) -> str:
     """A product's address; it may have one of three colours."""

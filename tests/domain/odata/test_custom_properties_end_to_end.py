@@ -10,7 +10,7 @@ import pytest
 
 from domain.entities.systems_custom_properties import CustomProperty
 from domain.model import custom_properties
-from foundation import stamps
+from foundation import cache_versions
 from tests.domain.odata.test_live_transactions import Caller
 from tests.domain.odata.test_writing import PRODUCTS
 from tests.rules.cast import World
@@ -23,7 +23,7 @@ DEFINITIONS = "Systems_Bpm_CustomProperties"
 @pytest.fixture(autouse=True)
 def look_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Change signals reach the process when a transaction commits; the test's own never does."""
-    monkeypatch.setattr(stamps, "CHECK_SECONDS", 0)
+    monkeypatch.setattr(cache_versions, "CHECK_SECONDS", 0)
 
 
 def define(api: Api, code: str, *allowed: str, **values: Any) -> None:
@@ -65,12 +65,25 @@ def test_other_characters_are_escaped(api: Api, world: World, code: str, escaped
     assert api.get(f"{PRODUCTS}/$count?$filter={quote(escaped)} eq 'x'").content == b"1"
 
 
+def test_two_codes_do_not_share_a_name(api: Api, world: World) -> None:
+    define(api, "a-b")
+    define(api, "a_b")
+    define(api, "a_u002Db", EntityName="Crm.Sales.SalesOrders")
+    body = {"Code": "a_u002Db", "Name": {"EN": "x"}, "EntityName": "General.Products.Products"}
+    error = error_of(api.post(DEFINITIONS, body))
+    assert (error["type"], error["target"]) == ("ValidationFailed", "Code"), error
+    assert "a-b has this name in the API already, as CustomProperty_a_u002Db" in error["message"]
+    # Documents have the properties of orders, and orders those of documents.
+    error = error_of(api.post(DEFINITIONS, {**body, "Code": "a-b", "EntityName": "General.Documents.Documents"}))
+    assert "a_u002Db has this name" in error["message"], error
+
+
 def test_a_property_without_a_code_is_refused_and_one_that_is_stored_breaks_no_query(api: Api, world: World) -> None:
     body = {"Code": "", "Name": {"EN": "x"}, "EntityName": "General.Products.Products", "PropertyType": "Text"}
     assert error_of(api.post(DEFINITIONS, body))["target"] == "Code"
     define(api, "colour")
     CustomProperty.objects.filter(code="colour").update(code="")
-    stamps.bump("custom_properties")
+    cache_versions.bump("custom_properties")
     product = f"{PRODUCTS}({world.product})"
     assert api.patch(product, {"CustomProperty_": "red"}).status_code == 204
     assert api.read(f"{product}?$select=*")["CustomProperty_"]["Value"] == "red"
@@ -176,3 +189,37 @@ def test_every_process_knows_it_within_five_seconds(live_platform: LivePlatform)
             timeout=60,
         )
         assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.parametrize("model", ["common", "frontend"])
+def test_an_entity_of_a_transaction_has_the_default_values(api: Api, world: World, model: str) -> None:
+    define(api, "d", DefaultValue="dv", Required=True)
+    inside = api.begin(model=model, trackChanges=True)
+    product = {"Name": {"EN": "new"}, "MeasurementUnit@odata.bind": f"General_Products_MeasurementUnits({world.unit})"}
+    made = inside.create(PRODUCTS, product)["@odata.id"]
+    assert inside.read(f"{made}?$select=CustomProperty_d")["CustomProperty_d"]["Value"] == "dv"
+    (told,) = inside.read("GetChanges()")["insert"][PRODUCTS].values()
+    assert told["CustomProperty_d"]["Value"] == "dv"
+    assert inside.end().status_code == 204
+    assert api.read(f"{made}?$select=CustomProperty_d")["CustomProperty_d"]["Value"] == "dv"
+
+
+def test_names_are_taken_in_any_case(api: Api, world: World) -> None:
+    """Spec 02, 2.2, as all names are."""
+    define(api, "Colour")
+    product, name = f"{PRODUCTS}({world.product})", "customproperty_COLOUR"
+    assert api.patch(product, {name: "red"}).status_code == 204
+    assert api.get(f"{PRODUCTS}/$count?$filter={name} eq 'red'").content == b"1"
+    assert api.read(f"{PRODUCTS}?$orderby={name}")["value"]
+    assert api.read(f"{product}?$select={name}")["CustomProperty_Colour"]["Value"] == "red"
+    assert api.read(f"{product}/{name}")["Value"] == "red"
+    assert "value" in api.read(f"{product}/GetPropertyAllowedValues(propertyName='{name}')")
+    script = f"""
+    const product = Domain.General.Products.ProductsRepository.getById('{world.product}');
+    console.log(`${{product.{name}}}`);
+    product.{name} = 'blue';
+    console.log(`${{product.{name}}}`);"""
+    answer = api.post("ExecuteScript", script, Content_Type="text/plain")
+    assert answer.json()["console"] == "red\nblue"
+    unknown = api.get(f"{PRODUCTS}?$filter=customproperty_nothing eq 'x'")
+    assert (unknown.status_code, error_of(unknown)["type"]) == (400, "UnknownProperty")

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from domain.dataset.tables.models import NumberSequence, PendingChange
+from tests.domain.odata.test_batch import json_batch
 from tests.domain.odata.test_writing import LINES, ORDERS, PRODUCTS, order_body
-from tests.rules.cast import World
-from tests.support.api import Api, error_of
+from tests.rules.cast import World, dataset, fail, set_value, write_rule
+from tests.support.api import Api, error_of, id_of
 
 
 def _order(api: Api, world: World) -> tuple[str, str]:
@@ -53,3 +60,230 @@ def test_a_line_cannot_be_moved_into_a_document_that_is_released_meanwhile(api: 
     assert inside.post(f"{order}/ChangeState", {"newState": "Released"}).status_code == 204
     refused = inside.patch(line, {"SalesOrder": {"@odata.id": order}})
     assert error_of(refused)["type"] == "DocumentLocked"
+
+
+# --- operations on what is not committed yet ----------------------------------------------------------------------
+
+STATUSES = "Systems_Documents_DocumentTypeUserStatuses"
+TOO_MUCH = [("TotalLineAmount", "Greater_Than", "1000")]
+
+
+def _status(world: World, name: str, state: str, **values: object) -> str:
+    """A user status of the orders' type; its reference."""
+    ds = dataset(world.context)
+    document_type = ds.load("Systems.Documents.DocumentTypes", world.document_type)
+    given = {"UserStatusName": {"EN": name}, "State": state, **values}
+    made = ds.create("Systems.Documents.DocumentTypeUserStatuses", given, parent=document_type)
+    ds.commit()
+    return f"{STATUSES}({made.id})"
+
+
+def _incomplete(world: World, **line: object) -> dict[str, object]:
+    """An order of which the platform fills in the type, the number and the amounts."""
+    return {**order_body(world, {"Quantity": 1, "UnitPrice": 1, **line}), "DocumentType@odata.bind": None}
+
+
+def _new_in_batch(api: Api, body: object, *operations: tuple[str, object]) -> list[dict[str, Any]]:
+    """The answers to one change set of the order's creation and operations on it."""
+    group = {"method": "POST", "atomicityGroup": "g"}
+    calls = [{**group, "url": f"$1/{name}", "body": given} for name, given in operations]
+    return json_batch(api, {**group, "url": ORDERS, "body": body}, *calls)
+
+
+def _new_in_transaction(model: str) -> Callable[..., list[dict[str, Any]]]:
+    def run(api: Api, body: object, *operations: tuple[str, object]) -> list[dict[str, Any]]:
+        inside = api.begin(model=model)
+        made = inside.post(ORDERS, body)
+        answers = [inside.post(f"{made.json()['@odata.id']}/{name}", given) for name, given in operations]
+        answers += [inside.end()] if all(each.status_code == 204 for each in answers) else []
+        return [{"status": each.status_code, "body": each.content and each.json()} for each in (made, *answers)]
+
+    return run
+
+
+WAYS = pytest.mark.parametrize(
+    "new",
+    [_new_in_batch, _new_in_transaction("common"), _new_in_transaction("frontend")],
+    ids=["batch", "common", "frontend"],
+)
+
+
+@WAYS
+@pytest.mark.parametrize(
+    "event,operation",
+    [
+        (("STATECHANGING", "RELEASED"), ("ChangeState", {"newState": "Released"})),
+        (("VOIDING",), ("MakeVoid", {"reason": "wrong"})),
+    ],
+)
+def test_a_rule_judges_what_the_commit_would_store(
+    api: Api, world: World, new: Any, event: Any, operation: Any
+) -> None:
+    """Spec 05, 5.2: a FAIL rule holds wherever a change comes from."""
+    write_rule(world, "Crm.Sales.SalesOrders", [event], conditions=TOO_MUCH, actions=[fail("too much")])
+    refused = new(api, _incomplete(world, Quantity=1001), operation)[-1]
+    assert (refused["status"], refused["body"]["error"]["message"]) == (500, "too much")
+    assert new(api, _incomplete(world, Quantity=1000), operation)[-1]["status"] == 204
+
+
+def test_a_rule_judges_pending_edits_of_a_stored_document(api: Api, world: World) -> None:
+    write_rule(
+        world, "Crm.Sales.SalesOrders", [("STATECHANGING", "RELEASED")], conditions=TOO_MUCH, actions=[fail("too much")]
+    )
+    order, line = _order(api, world)
+    inside = api.begin()
+    assert inside.patch(line, {"Quantity": 1001}).status_code == 204
+    assert error_of(inside.post(f"{order}/ChangeState", {"newState": "Released"}))["message"] == "too much"
+
+
+def test_a_rule_judges_the_total_after_a_line_has_gone(api: Api, world: World) -> None:
+    write_rule(
+        world, "Crm.Sales.SalesOrders", [("STATECHANGING", "RELEASED")], conditions=TOO_MUCH, actions=[fail("too much")]
+    )
+    order = api.create(ORDERS, order_body(world, *2 * [{"Quantity": 1, "UnitPrice": 600}]))["@odata.id"]
+    first, second = (each["@odata.id"] for each in api.read(f"{order}/Lines")["value"])
+    other, _ = _order(api, world)
+    inside = api.begin()
+    assert error_of(inside.post(f"{order}/ChangeState", {"newState": "Released"}))["message"] == "too much"
+    assert inside.delete(first).status_code == 204
+    assert inside.patch(second, {"SalesOrder": {"@odata.id": other}}).status_code == 204
+    assert inside.post(f"{order}/ChangeState", {"newState": "Released"}).status_code == 204
+    assert inside.end().status_code == 204
+    totals = [api.read(f"{each}?$select=TotalLineAmount")["TotalLineAmount"]["Value"] for each in (order, other)]
+    assert totals == [0, 601]
+
+
+def test_a_rule_judges_the_order_that_a_script_has_made(api: Api, world: World) -> None:
+    write_rule(
+        world, "Crm.Sales.SalesOrders", [("STATECHANGING", "RELEASED")], conditions=TOO_MUCH, actions=[fail("too much")]
+    )
+    script = f"""
+    const order = Domain.Crm.Sales.SalesOrdersRepository.createNew({{Customer: '{world.customer}'}});
+    Domain.Crm.Sales.SalesOrderLinesRepository.createNew(
+        {{SalesOrder: order, Product: '{world.product}', Quantity: 1001, UnitPrice: 1}});
+    order.ChangeState('Released');
+    Transaction.commit();"""
+    refused = api.post("ExecuteScript", script, Content_Type="text/plain")
+    assert "too much" in error_of(refused)["message"]
+    assert api.get(f"{ORDERS}/$count").content == b"0"
+
+
+def test_a_rule_copies_what_the_commit_stores(api: Api, world: World) -> None:
+    interpolated = set_value("DocumentNotes", "{DocumentType.Code} {TotalLineAmount:V}", "Interpolate")
+    write_rule(world, "Crm.Sales.SalesOrders", [("STATECHANGED", "RELEASED")], actions=[interpolated])
+    _new_in_batch(api, _incomplete(world, Quantity=7), ("ChangeState", {"newState": "Released"}))
+    assert api.read(ORDERS)["value"][0]["DocumentNotes"] == "SO 7.00"
+
+
+@WAYS
+def test_a_new_document_takes_a_user_status_of_its_type(api: Api, world: World, new: Any) -> None:
+    status = _status(world, "Picking", "Released")
+    answers = new(
+        api, _incomplete(world), ("ChangeState", {"newState": "Released", "userStatus": {"@odata.id": status}})
+    )
+    assert [answer["status"] for answer in answers[:2]] == [201, 204], answers
+    assert api.read(f"{ORDERS}?$expand=UserStatus")["value"][0]["UserStatus"]["@odata.id"] == status
+
+
+@WAYS
+def test_a_new_document_leaves_a_state_from_its_exit_status_only(api: Api, world: World, new: Any) -> None:
+    _status(world, "Waiting", "FirmPlanned", IsExitStatus=False)
+    _status(world, "Confirmed", "FirmPlanned", IsExitStatus=True)
+    states = [("ChangeState", {"newState": state}) for state in ("FirmPlanned", "Released")]
+    refused = new(api, _incomplete(world), *states)[-1]
+    assert refused["body"]["error"]["type"] == "ExitUserStatusRequired", refused
+    # The number comes with the commit; the message says what it can (spec 07).
+    assert refused["body"]["error"]["parameters"][0] == "Sales order"
+
+
+@pytest.mark.parametrize("model", ["common", "frontend"])
+def test_a_pending_edit_makes_a_plan_firm_before_an_operation(api: Api, world: World, model: str) -> None:
+    order, _ = _order(api, world)
+    assert api.post(f"{order}/ChangeState", {"newState": "Planned"}).status_code == 204
+    inside = api.begin(model=model)
+    assert inside.patch(order, {"DocumentNotes": "edited"}).status_code == 204
+    assert inside.post(f"{order}/ChangeState", {"newState": "Released"}).status_code == 204
+    assert inside.end().status_code == 204
+    assert _states(api, order) == ["Planned", "FirmPlanned", "Released"]
+
+
+def test_an_edit_makes_a_plan_firm_once(api: Api, world: World) -> None:
+    """The operation after the edit moves the document back: the commit does not follow the same edit again."""
+    order, _ = _order(api, world)
+    assert api.post(f"{order}/ChangeState", {"newState": "Planned"}).status_code == 204
+    inside = api.begin()
+    assert inside.patch(order, {"DocumentNotes": "edited"}).status_code == 204
+    assert inside.post(f"{order}/ChangeState", {"newState": "Planned"}).status_code == 204
+    assert inside.end().status_code == 204
+    assert _states(api, order) == ["Planned", "FirmPlanned", "Planned"]
+
+
+def _states(api: Api, order: str) -> list[str]:
+    return [each["NewState"] for each in api.read(f"{order}/StateChanges?$orderby=Id")["value"]]
+
+
+@pytest.mark.parametrize("model", ["common", "frontend"])
+def test_a_document_that_is_new_and_released_in_one_transaction_is_closed_to_edits(
+    api: Api, world: World, model: str
+) -> None:
+    inside = api.begin(model=model)
+    order = inside.create(ORDERS, _incomplete(world))["@odata.id"]
+    assert inside.post(f"{order}/ChangeState", {"newState": "Released"}).status_code == 204
+    product = {"Product@odata.bind": f"{PRODUCTS}({world.product})"}
+    for attempt in (
+        inside.patch(order, {"DocumentNotes": "after"}),
+        inside.post(f"{order}/Lines", product),
+        inside.post(LINES, {**product, "SalesOrder": {"@odata.id": order}}),
+    ):
+        assert error_of(attempt)["type"] == "DocumentLocked", attempt.content
+    assert inside.post(f"{order}/MakeVoid", {"reason": "wrong"}).status_code == 204
+    void = error_of(inside.patch(order, {"DocumentNotes": "after"}))
+    assert (void["type"], void["parameters"][0].partition(" [")[0].strip()) == ("DocumentVoid", "Sales order")
+    assert inside.end().status_code == 204
+    assert api.read(f"{order}/Lines/$count") == 1
+
+
+def test_what_an_operation_has_calculated_follows_later_edits(api: Api, world: World) -> None:
+    """A common transaction goes on after the operation as if the commit were the first to calculate."""
+    order, line = _order(api, world)
+    inside = api.begin()
+    more = {"Product@odata.bind": f"{PRODUCTS}({world.product})", "Quantity": 1, "UnitPrice": 10}
+    removed = inside.create(f"{order}/Lines", more)["@odata.id"]
+    kept = inside.create(f"{order}/Lines", more)["@odata.id"]
+    assert inside.patch(line, {"Quantity": 5}).status_code == 204
+    assert inside.post(f"{order}/ChangeState", {"newState": "FirmPlanned"}).status_code == 204
+    assert inside.delete(removed).status_code == 204
+    assert inside.patch(kept, {"Quantity": 3}).status_code == 204
+    assert inside.patch(line, {"Quantity": 1}).status_code == 204
+    assert inside.end().status_code == 204
+    shown = api.read(f"{order}?$select=TotalLineAmount&$expand=Lines($select=LineAmount,QuantityBase;$orderby=Id)")
+    amounts = [(each["LineAmount"]["Value"], each["QuantityBase"]["Value"]) for each in shown["Lines"]]
+    assert (amounts, shown["TotalLineAmount"]["Value"]) == ([(1, 1), (30, 3)], 31)
+
+
+def test_an_operation_completes_its_own_document_only(api: Api, world: World) -> None:
+    """The others are filled in by the commit, from what callers gave by then."""
+    sequences = list(NumberSequence.objects.values_list("name", "last"))
+    inside = api.begin()
+    other = inside.create(ORDERS, _incomplete(world))["@odata.id"]
+    order = inside.create(ORDERS, _incomplete(world))["@odata.id"]
+    assert inside.post(f"{order}/ChangeState", {"newState": "Released"}).status_code == 204
+    kept = PendingChange.objects.get(entity_id=id_of({"@odata.id": other})).current
+    assert (kept["DocumentType"], kept["TotalLineAmount"]) == (None, None)
+    assert list(NumberSequence.objects.values_list("name", "last")) == sequences
+    assert inside.end().status_code == 204
+    assert {each["DocumentNo"] for each in api.read(ORDERS)["value"]} == {"0000000001", "0000000002"}
+
+
+def test_a_message_about_a_document_without_type_and_number_names_its_kind(api: Api, world: World) -> None:
+    """Spec 07: for people. Its display text is empty, for scripts too."""
+    status = _status(world, "Picking", "Released")
+    other = {"Code": "SX", "TypeName": {"EN": "Other order"}, "EntityName": "Crm_Sales_SalesOrders"}
+    api.create("Systems_Documents_DocumentTypes", other)
+    inside = api.begin()
+    order = inside.create(ORDERS, _incomplete(world))["@odata.id"]
+    refused = inside.post(f"{order}/ChangeState", {"newState": "Released", "userStatus": {"@odata.id": status}})
+    assert error_of(refused)["parameters"] == ["Picking", "Released", "Sales order"]
+    script = f"console.log(`<${{Domain.Crm.Sales.SalesOrdersRepository.getById('{id_of({'@odata.id': order})}')}}>`);"
+    shown = inside.post("ExecuteScript", script, Content_Type="text/plain")
+    assert shown.json()["console"] == "<>"

@@ -23,7 +23,7 @@ from domain.dataset.commit import pipeline
 from domain.dataset.dataset import Dataset
 from domain.dataset.records.commit_result import CommitResult
 from foundation import errors
-from foundation.wsgi import CAME_IN_CHUNKS
+from foundation.wsgi import HAS_CHUNKED_BODY
 from tests.domain.odata.test_live_transactions import Caller
 from tests.domain.odata.test_writing import CURRENCIES
 from tests.support.api import Api, error_of
@@ -173,7 +173,7 @@ def test_chunks_that_may_have_broken_off_are_taken_only_where_one_sees_the_end(
         body,
         content_type=content_type,
         headers={"Authorization": f"Bearer {api.token}", "TransactionId": inside.headers["TransactionId"]},
-        **{CAME_IN_CHUNKS: True},  # type: ignore[arg-type]  # goes into the environment, as a server sets it
+        **{HAS_CHUNKED_BODY: True},  # type: ignore[arg-type]  # goes into the environment, as a server sets it
     )
     assert answer.status_code == status, answer.content
     assert inside.end(commit=False).status_code == 204, "it is still open"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -168,6 +169,29 @@ def test_keys_and_calculated_members_come_when_they_are_named(api: Api, order: d
     assert named["DisplayText"] == f"Sales order {order['DocumentNo']}"
     assert named["TotalLineAmount"]["Value"] == 18.51
     assert named["DocumentNo"] == order["DocumentNo"]
+
+
+@pytest.mark.parametrize("wrong", ["2026-13-01", "99999-01-01", "2026-01-01T25:00:00Z", "2026-01-01Tnoon", "2026-01"])
+def test_a_wrong_date_is_named_beside_a_right_one(api: Api, order: dict[str, Any], wrong: str) -> None:
+    path = f"Crm_Sales_SalesOrders({id_of(order)})"
+    for name, kind, right in (
+        ("DocumentDate", "Edm.Date", "2026-01-31"),
+        ("ReferenceDate", "Edm.DateTimeOffset", "2026-01-31T10:00:00Z"),
+    ):
+        refused = api.patch(path, {name: wrong})
+        error = error_of(refused)
+        assert (refused.status_code, error["type"], error["target"]) == (400, "InvalidLiteral", name)
+        assert error["message"] == f"'{wrong}' is not a valid {kind} (such as {right}) for {name}."
+
+
+def test_a_wrong_date_of_a_query_is_named(api: Api) -> None:
+    for path in (f"Crm_Sales_SalesOrders?$filter={quote('DocumentDate eq ')}{{}}", "Crm_Sales_SalesOrders({})"):
+        refused = api.get(path.format("2026-13-01"))
+        assert refused.status_code == 400
+        assert "'2026-13-01' is not a date of the calendar, such as 2026-01-31." in error_of(refused)["message"]
+        outside = api.get(path.format("99999-01-01"))
+        assert outside.status_code == 501
+        assert "outside the years 1 to 9999 ('99999-01-01')" in error_of(outside)["message"]
 
 
 def test_dates_times_switches_and_bytes(api: Api, order: dict[str, Any]) -> None:

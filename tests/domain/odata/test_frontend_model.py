@@ -170,3 +170,19 @@ def test_the_same_order_in_the_common_model_has_the_same_totals(form: Form, api:
 
     assert plain(form.order) == plain(common)
     assert plain(common)["TotalLineAmount"] == euros(81.6)
+
+
+def test_an_amount_in_another_currency_is_told(api: Api, form: Form) -> None:
+    """Spec 03, 3.2: the number is the same, the value that the API shows is not."""
+    api.create("General_Currencies_Currencies", {"CurrencySign": "USD", "Name": "Dollar"})
+    form.changes()
+    told = form.edit("order", {"DocumentCurrency": {"CurrencySign": "USD"}})
+    assert told["order"].pop("DocumentCurrency")
+    shown = form.inside.read(f"{form.order}?$select={','.join(told['order'])}")
+    assert "TotalLineAmount" in told["order"]
+    assert told["order"] == {name: shown[name] for name in told["order"]}
+    shown = form.inside.read(f"{form.line}?$select={','.join(told['line'])}")
+    assert {"UnitPrice", "LineAmount"} <= told["line"].keys()
+    assert told["line"] == {name: shown[name] for name in told["line"]}
+    assert {value["Currency"] for value in (*told["order"].values(), *told["line"].values())} == {"USD"}
+    assert form.changes() == {}

@@ -73,3 +73,14 @@ def test_the_key_of_a_person_is_not_that_of_a_company(api: Api, world: World) ->
     assert person.status_code == 201, person.content
     company = api.post("General_Contacts_Companies", {"Id": key, "Name": {"EN": "C"}})
     assert error_of(company)["type"] == "DuplicateValue", company.content
+
+
+@pytest.mark.parametrize("method", ["PATCH", "PUT"])
+def test_an_entity_deleted_in_the_transaction_is_not_created_again(api: Api, method: str) -> None:
+    made = api.create(CURRENCIES, {"CurrencySign": "USD", "Name": "Dollar"})["@odata.id"]
+    inside = api.begin()
+    assert inside.delete(made).status_code == 204
+    for attempt in (inside.request(method, made, {"CurrencySign": "USD", "Name": "Again"}), inside.delete(made)):
+        assert (attempt.status_code, error_of(attempt)["type"]) == (404, "EntityNotFound"), attempt.content
+    inside.end()
+    assert api.get(made).status_code == 404

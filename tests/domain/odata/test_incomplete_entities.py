@@ -52,6 +52,17 @@ def test_nested_options_hold(inside: Api, order: str) -> None:
     assert inside.read(f"{order}?$expand=Lines/$count")["Lines@odata.count"] == 2
 
 
+@pytest.mark.parametrize("key", ["UnitPrice/Value", "UnitPrice/Value mul 2", "Product/PartNumber"])
+def test_what_is_missing_sorts_as_null(inside: Api, order: str, key: str) -> None:
+    """Before all values, and after them in descending order (OData URL Conventions, 5.1.4)."""
+    for at in (f"{order}/Lines?$orderby={key}", f"{order}?$expand=Lines($orderby={key})"):
+        for direction, expected in (("asc", [1, 2]), ("desc", [2, 1])):
+            address = at.replace(key, f"{key} {direction}")
+            read = inside.read(address.replace(" ", "%20"))
+            lines = read["value"] if "value" in read else read["Lines"]
+            assert [line["Quantity"]["Value"] for line in lines] == expected, address
+
+
 def test_select_narrows(inside: Api, order: str) -> None:
     read = inside.read(f"{order}?$select=Customer,State,DisplayText")
     assert {name for name in read if not name.startswith("@")} == {"Customer", "State", "DisplayText"}

@@ -285,6 +285,11 @@ def _kill_workers(platform: LivePlatform) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
+def threads(platform: LivePlatform) -> int:
+    """Threads of all web processes."""
+    return sum(len(list(Path(f"/proc/{pid}/task").iterdir())) for pid in web_workers(platform))
+
+
 def test_killed_processes_lose_and_halve_nothing(four: LivePlatform) -> None:
     caller = Caller(four)
     for id in caller.shown():
@@ -347,7 +352,9 @@ def test_two_hundred_waiting_clients_hold_nobody_up(four: LivePlatform) -> None:
     caller = Caller(four)
     key = caller.send("POST", CURRENCIES, {"CurrencySign": "WAI", "Name": f"{PREFIX}waited for"}).json()["@odata.id"]
     transactions = [caller.begin(trackChanges=True) for _ in range(10)]
+    before = threads(four)
     waiters = {transaction: [Waiter(caller, transaction) for _ in range(20)] for transaction in transactions}
+    assert threads(four) - before < 50, "a waiting client has no thread"
     # More ordinary requests than threads that are left for them in all.
     for number in range(80):
         assert caller.send("GET", key).json()["Name"] == f"{PREFIX}waited for", number

@@ -9,7 +9,7 @@ from django.test import Client
 
 from domain.model import custom_properties
 from domain.model.registry import repositories
-from foundation import stamps
+from foundation import cache_versions
 from tests.domain.security.conftest import caller, give_role, person
 from tests.support.api import Api, error_of
 
@@ -81,10 +81,10 @@ def test_the_pages_own_model_needs_a_token_and_has_custom_properties(api: Api) -
 @pytest.mark.parametrize("path", ["/api/domain/reset", "/api/domain/odata/Reset", "/api/domain/odata/reset()"])
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_reset_tells_every_node(api: Api, path: str, method: str) -> None:
-    before = stamps.current(custom_properties.STAMP)
+    before = cache_versions.current(custom_properties.CACHE_VERSION)
     answered: Any = api.client.generic(method, path, headers=_bearer(api))
     assert (answered.status_code, answered.json()) == (200, {"success": True})
-    assert stamps.current(custom_properties.STAMP) > before
+    assert cache_versions.current(custom_properties.CACHE_VERSION) > before
     assert Client().generic(method, path).status_code == 401
     assert api.client.delete(path, headers=_bearer(api))["Allow"] == "GET, POST"
 
@@ -95,9 +95,9 @@ def test_reset_is_for_those_who_may_change_the_model(api: Api, path: str, method
     """Others could make all processes work at rendering documents."""
     user = person("mallory")
     give_role(user, {"*": "crud"})
-    before = stamps.current(custom_properties.STAMP)
+    before = cache_versions.current(custom_properties.CACHE_VERSION)
     refused: Any = Client().generic(method, path, headers=_bearer(caller(user)))
     assert (refused.status_code, error_of(refused)["type"]) == (403, "PermissionDenied")
-    assert stamps.current(custom_properties.STAMP) == before
+    assert cache_versions.current(custom_properties.CACHE_VERSION) == before
     give_role(user, {"Systems.Bpm.CustomProperties": "ru"})
     assert Client().generic(method, path, headers=_bearer(caller(user))).status_code == 200

@@ -15,7 +15,7 @@ from django.db import connection, connections, transaction
 from django.test import Client
 
 from domain.model.registry import repositories
-from foundation import stamps
+from foundation import cache_versions
 from tests.domain.odata.test_writing import GROUPS, ORDERS, PRODUCTS, order_body
 from tests.rules.cast import World, dataset, write_rule
 from tests.support.api import Api, error_of, id_of
@@ -179,7 +179,7 @@ def test_a_refused_write_leaves_nothing_to_the_next_one_of_its_thread(committed:
     """Whose commit is a part of somebody else's transaction, such as that of a page."""
     assert committed.patch(f"{PRODUCTS}({world.product})", {"ObjectVersion": 999}).status_code == 412
     with transaction.atomic():
-        stamps.bump("any")
+        cache_versions.bump("any")
     ds = dataset(world.context)
     record = ds.load(PRODUCT, world.product)
     assert record is not None

@@ -99,3 +99,22 @@ def _size(api: Api) -> None:
             "AllowedValues": [{"PropertyAllowedValueField": value} for value in ("S", "M", "L")],
         },
     )
+
+
+@pytest.mark.parametrize("name", ["user@odata.bind", "user@bind", "USER@odata.bind"])
+def test_a_reference_is_bound_as_in_every_body(api: Api, world: World, user: str, name: str) -> None:
+    """Spec 02, 2.3: references are written `Nav@odata.bind`; for a parameter, too."""
+    currency = f"{CURRENCIES}({world.currency})"
+    body = {"notificationClass": "Note", "subject": "Look", "subject@odata.type": "#String", "@note.x": 1}
+    assert api.post(f"{currency}/CreateNotification", {**body, name: user}).status_code == 204
+    (made,) = api.read(f"{NOTIFICATIONS}?$expand=User")["value"]
+    assert made["User"]["@odata.id"] == user
+
+
+@pytest.mark.parametrize("name", ["usr@odata.bind", "subject@odata.bind"])
+def test_a_binding_of_no_reference_is_400(api: Api, world: World, user: str, name: str) -> None:
+    body = {"user": user, "notificationClass": "Note", "subject": "Look", name: user}
+    refused = api.post(f"{CURRENCIES}({world.currency})/CreateNotification", body)
+    error = error_of(refused)
+    assert (refused.status_code, error["type"], error["target"]) == (400, "UnknownParameter", name)
+    assert api.get(f"{NOTIFICATIONS}/$count").content == b"0"

@@ -353,6 +353,25 @@ def test_the_language_comes_from_query_cookie_header(
     assert response.json()["DisplayText"] == {"bg": "Стол"}.get(language, "Chair")
 
 
+@pytest.mark.parametrize(
+    "query, header, language",
+    [("", "fr, bg;q=0.5", "bg"), ("", "fr, de;q=0.3, bg;q=0.5", "bg"), ("", "fr", "en"), ("", "fr, en, bg", "en"),
+     ("", "fr, bg;q=0", "en"), ("?culture=fr", "bg", "en")],
+)  # fmt: skip
+def test_messages_are_in_the_first_accepted_language_that_has_them(
+    api: Api, world: World, query: str, header: str, language: str
+) -> None:
+    """Texts are in the first one, which the instance may have them in."""
+    assert api.patch(f"{PRODUCTS}({world.product})", {"Name": {"FR": "Chaise"}}).status_code == 204
+    shown = api.get(f"{PRODUCTS}({world.product}){query or '?'}&$select=DisplayText", Accept_Language=header)
+    assert (shown["Content-Language"], shown.json()["DisplayText"]) == (language, "Chaise")
+    for path in (f"{CURRENCIES}(11111111-1111-1111-1111-111111111111)", f"{CURRENCIES}?$filter="):
+        refused = api.get(path + (query if "?" not in path else query.replace("?", "&")), Accept_Language=header)
+        plain = api.get(path, Accept_Language=language)
+        assert refused["Content-Language"] == language
+        assert error_of(refused)["message"] == error_of(plain)["message"]
+
+
 def test_large_answers_are_compressed_for_who_wants_it(api: Api) -> None:
     plain = api.get("$metadata")
     packed = api.get("$metadata", Accept_Encoding="br, gzip;q=0.5")

@@ -4,40 +4,50 @@ from __future__ import annotations
 
 import json
 import threading
-import time
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from domain.dataset.transactions import change_waits
-from domain.dataset.transactions.change_waits import ChangeWait, watch
-from foundation import errors
-from foundation.long_polls import chunks
+from domain.dataset.transactions import change_waits as module
+from domain.dataset.transactions.change_waits import ChangeWait, ChangeWaits, change_waits
+from foundation import errors, listeners
 from tests.domain.odata.test_writing import CURRENCIES
 from tests.rules.cast import World
-from tests.support.api import Answer, Api, error_of
+from tests.support.api import Api, error_of
+from tests.support.outlets import ReadOutlet
+from tests.support.waiting import eventually
 
 
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The two minutes are over at once."""
-    monkeypatch.setattr(change_waits, "WAIT_SECONDS", 0.0)
+@pytest.fixture(autouse=True)
+def waits(monkeypatch: pytest.MonkeyPatch) -> ChangeWaits:
+    """The waiting clients, without their thread: the test looks."""
+    monkeypatch.setattr(change_waits, "_is_looking", True)
+    return change_waits
 
 
-def content(response: Answer) -> bytes:
-    """The body of an answer that came later."""
-    assert response.streaming
-    assert response["Content-Type"] == "application/json"
-    assert response["Cache-Control"] == "no-store"
-    # Which closes it, as the server does; closing it by hand would end the test's database connection.
-    found: bytes = response.getvalue()
-    return found
+def waiting(id: str, take: Callable[[], tuple[dict[str, Any], int]]) -> ReadOutlet:
+    """A client that waits for the transaction, which it knows up to sequence 1."""
+    outlet = ReadOutlet()
+    ChangeWait(id, 1, take, "").start(outlet)
+    return outlet
 
 
-def test_what_there_is_is_answered_at_once_and_once(api: Api, world: World, impatient: None) -> None:
-    inside = api.begin(trackChanges=True)
+def test_what_there_is_is_answered_at_once_and_once(api: Api, world: World, waits: ChangeWaits) -> None:
+    inside, outlet = api.begin(trackChanges=True), ReadOutlet()
     inside.patch(f"{CURRENCIES}({world.currency})", {"Name": "Renamed"})
     assert inside.read("WaitForChanges()")["update"] == {CURRENCIES: {world.currency: {"Name": "Renamed"}}}
-    assert content(inside.get("WaitForChanges")) == b"{}"
+    later = inside.get("WaitForChanges")
+    assert later.streaming
+    assert (later["Content-Type"], later["Cache-Control"]) == ("application/json", "no-store")
+    later.push.start(outlet)
+    waits.serve(waits.all())
+    assert outlet.parts == [b" "], "the status comes at once, and white space may be before JSON"
+    inside.patch(f"{CURRENCIES}({world.currency})", {"Name": "Again"})
+    waits.serve(waits.all())
+    changes = {"insert": {}, "update": {CURRENCIES: {world.currency: {"Name": "Again"}}}, "delete": {}}
+    assert json.loads(b"".join(outlet.parts)) == changes
+    assert outlet.is_ended
     assert inside.read("GetChanges()") == {}
 
 
@@ -55,51 +65,87 @@ def test_head_and_batch_do_not_wait(api: Api) -> None:
     assert (answered["status"], answered["body"]) == (200, {})
 
 
-def test_more_than_can_wait_are_told_so(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(change_waits, "SLOTS", 1)
+def test_more_than_can_wait_are_told_so(api: Api, waits: ChangeWaits, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waits, "places", 1)
     inside = api.begin(trackChanges=True)
     first = inside.get("WaitForChanges()")
+    first.push.start(ReadOutlet())
     refused = inside.get("WaitForChanges()")
     assert (refused.status_code, error_of(refused)["type"], refused["Retry-After"]) == (503, "TooManyWaiting", "5")
-    first.long_poll.close()
-    inside.get("WaitForChanges()").long_poll.close()
+    assert error_of(refused)["parameters"] == ["1"]
+    first.push.close()
+    assert inside.get("WaitForChanges()").status_code == 200
 
 
-def test_a_change_wakes_who_waits_and_the_end_of_the_transaction_too() -> None:
-    told: list[tuple[dict[str, object], int]] = [({}, 1), ({"insert": {}}, 2)]
-    wait = ChangeWait("a" * 32, 1, lambda: told.pop(0))
-    answers: list[bytes] = []
-    waiting = threading.Thread(target=lambda: answers.append(b"".join(chunks(wait))))
-    waiting.start()
-    while told:
-        # The first time somebody else was faster, and there is nothing to tell; it waits on.
-        watch.wake("a" * 32)
-        time.sleep(0)
-    waiting.join(60)
-    assert answers == [b'{"insert":{}}']
-    assert not watch.waits_for("a" * 32)
+@pytest.mark.django_db
+def test_a_change_wakes_who_waits_and_the_end_of_the_transaction_too(waits: ChangeWaits) -> None:
+    told: list[tuple[dict[str, object], int]] = [({}, 2), ({"insert": {}}, 3)]
+    outlet = waiting("a" * 32, lambda: told.pop(0))
+    waits.serve(waits.all())
+    # The first time another client was faster, and there is nothing to tell; it waits on.
+    assert (outlet.parts, outlet.is_ended) == ([b" "], False)
+    waits.serve(waits.all())
+    assert (outlet.parts, outlet.is_ended) == ([b" ", b'{"insert":{}}'], True)
+    assert not waits.waits_for("a" * 32)
 
     def over() -> tuple[dict[str, object], int]:
         raise errors.BadRequest(errors.INVALID_TRANSACTION_ID, "b" * 32)
 
-    ended = ChangeWait("b" * 32, 1, over)
-    ended.woken.set()
-    assert b"".join(chunks(ended)) == b"{}"
+    ended = waiting("b" * 32, over)
+    waits.serve(waits.all())
+    assert (ended.parts, ended.is_ended) == ([b" ", b"{}"], True)
 
 
-def test_who_waits_long_is_told_so_in_white_space(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(change_waits, "STILL_HERE_SECONDS", 0.0)
-    wait = ChangeWait("c" * 32, 1, lambda: ({"delete": {}}, 2))
-    parts = chunks(wait)
-    assert [next(parts), next(parts)] == [b" ", b" "]
-    watch.wake("c" * 32)
-    assert json.loads(b" " + b"".join(parts)) == {"delete": {}}
+def test_who_waits_long_is_told_so_in_white_space(waits: ChangeWaits, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listeners, "STILL_HERE_SECONDS", 0.0)
+    outlet = waiting("c" * 32, lambda: ({}, 2))
+    (wait,) = waits.all()
+    wait.pass_time(is_stopping=False)
+    assert outlet.parts == [b" ", b" "]
+    wait.close()
+
+
+def test_who_has_waited_for_the_whole_time_is_told_that_nothing_has_changed(
+    waits: ChangeWaits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "WAIT_SECONDS", 0.0)
+    outlet = waiting("d" * 32, lambda: ({}, 2))
+    waits.all()[0].pass_time(is_stopping=False)
+    assert (outlet.parts, outlet.is_ended, waits.all()) == ([b" ", b"{}"], True, [])
 
 
 def test_a_process_that_ends_answers_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "stopping", False)
-    wait = ChangeWait("d" * 32, 1, lambda: ({}, 1))
-    watch.stop()
-    assert b"".join(chunks(wait)) == b"{}"
-    late = ChangeWait("e" * 32, 1, lambda: ({}, 1))
-    assert b"".join(chunks(late)) == b"{}"
+    waits = ChangeWaits()
+    monkeypatch.setattr(module, "change_waits", waits)
+    monkeypatch.setattr(waits, "serve", lambda listeners: False)
+    outlet = waiting("e" * 32, lambda: ({}, 2))
+    waits.stop()
+    assert (outlet.parts, outlet.is_ended) == ([b" ", b"{}"], True)
+    late = waiting("f" * 32, lambda: ({}, 2))
+    assert eventually(lambda: late.is_ended, 60)
+    assert late.parts == [b" ", b"{}"]
+
+
+def test_one_thread_serves_all_and_looks_when_it_is_woken(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = ChangeWaits()
+    monkeypatch.setattr(module, "change_waits", waits)
+    monkeypatch.setattr(ChangeWaits, "look_seconds", 3600.0)
+    looks: list[int] = []
+    news = threading.Event()
+
+    def serve(listeners: list[ChangeWait]) -> bool:
+        looks.append(threading.get_ident())
+        for each in listeners if news.is_set() else ():
+            each.answer()
+        if len(looks) == 1:
+            raise RuntimeError("the database is away")
+        return False
+
+    monkeypatch.setattr(waits, "serve", serve)
+    outlets = [waiting("a" * 32, lambda: ({"delete": {}}, 2)) for _ in range(20)]
+    assert eventually(lambda: len(looks) >= 1, 60)
+    news.set()
+    waits.wake()
+    assert eventually(lambda: all(each.is_ended for each in outlets), 60)
+    assert {b"".join(each.parts) for each in outlets} == {b' {"delete":{}}'}
+    assert len(set(looks)) == 1

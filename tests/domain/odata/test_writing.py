@@ -55,6 +55,16 @@ def test_a_patch_answers_204_unless_the_entity_is_asked_for(api: Api) -> None:
     assert (shown.json()["Name"], shown["ETag"]) == ("American dollar", 'W/"3"')
 
 
+@pytest.mark.parametrize("preferred, status", [("bogus", 204), ("Minimal", 204), ("REPRESENTATION", 200), ("", 204)])
+def test_an_unknown_preference_is_ignored(api: Api, preferred: str, status: int) -> None:
+    """RFC 7240, 2."""
+    made = api.create(CURRENCIES, {"CurrencySign": "USD", "Name": "Dollar"}, Prefer="return=bogus")
+    answer = api.patch(made["@odata.id"], {"Name": "US dollar"}, Prefer=f"return={preferred}")
+    assert answer.status_code == status
+    known = preferred.lower() in ("minimal", "representation")
+    assert answer.get("Preference-Applied") == (f"return={preferred.lower()}" if known else None)
+
+
 def test_an_order_with_lines_is_made_in_one_request(api: Api, world: World) -> None:
     body = order_body(
         world,
@@ -493,3 +503,45 @@ def test_the_wrong_method_says_which_are_allowed(api: Api) -> None:
     response = api.delete(CURRENCIES)
     assert response.status_code == 405
     assert response["Allow"] == "GET, HEAD, POST, OPTIONS"
+
+
+# --- annotations of the platform ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "given, near",
+    [
+        ({"@erpnet.action": "merge", "@erpnet.findby": {"CurrencySign": "EUR"}}, "@erpnet.findBy"),
+        ({"@erpnet.Action": "merge"}, "@erpnet.action"),
+        ({"@ERPNET.action": "merge"}, "@erpnet.action"),
+        ({"Name@erpnet.foo": 1}, ""),
+    ],
+)
+def test_an_unknown_annotation_of_the_platform_is_refused(
+    api: Api, world: World, given: dict[str, Any], near: str
+) -> None:
+    """Ignored, it would create a duplicate."""
+    body = {"CurrencySign": "USD", "Name": "Dollar", **given}
+    refusals = [
+        api.post(CURRENCIES, body),
+        api.patch(f"{CURRENCIES}({world.currency})", body),
+        api.post("Crm_Sales_Customers", {"Number": "C9", "DefaultCurrency": {"CurrencySign": "EUR", **given}}),
+    ]
+    for refused in refusals:
+        error = error_of(refused)
+        assert (refused.status_code, error["type"], error["target"]) == (400, "InvalidBody", list(given)[-1]), error
+        assert "@erpnet.action, @erpnet.findBy" in error["message"]
+        assert not near or f"Did you mean {near}" in error["message"]
+    assert api.get(f"{CURRENCIES}/$count").content == b"1"
+
+
+def test_other_annotations_are_ignored(api: Api) -> None:
+    """OData JSON Format 4.01, 4.6; and what an answer had may be sent back."""
+    body = {
+        "CurrencySign": "USD",
+        "Name": "Dollar",
+        "@my.note": "x",
+        "Name@erpnet.warning": "w",
+        "@erpnet.warnings": [],
+    }
+    api.create(CURRENCIES, body)

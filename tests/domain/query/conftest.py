@@ -265,5 +265,5 @@ def ask(context: CallContext) -> Ask:
 
 
 def reads(captured: CaptureQueriesContext) -> list[str]:
-    """The captured queries of the engine: not the look at the version stamps, which comes twice a second."""
+    """The captured queries of the engine: not the look at the cache versions, which comes twice a second."""
     return [query["sql"] for query in captured.captured_queries if "versionstamp" not in query["sql"]]

@@ -9,7 +9,7 @@ from domain.entities.general_products import Product
 from domain.entities.systems_custom_properties import CustomProperty
 from domain.model.registry import repositories
 from domain.query import select_rows
-from foundation import errors, stamps
+from foundation import cache_versions, errors
 from identity.context import CallContext
 from tests.domain.query.conftest import Ask, english
 from tests.domain.query.reference import Row
@@ -24,8 +24,8 @@ def painted(products: list[Row]) -> list[Row]:
     CustomProperty.objects.create(
         code="color of paint", name=english("Color"), entity_name="General.Products.Products", property_type="Text"
     )
-    stamps.bump("custom_properties")
-    stamps.expire()
+    cache_versions.bump("custom_properties")
+    cache_versions.expire()
     for row, value in zip(products, VALUES, strict=False):
         if value is not None:
             stored = {"color of paint": {"Value": value, "Description": {"EN": value.title()}}}

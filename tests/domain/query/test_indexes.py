@@ -13,7 +13,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from domain.entities.systems_custom_properties import CustomProperty
-from foundation import stamps
+from foundation import cache_versions
 from tests.domain.query.conftest import Ask, english, reads
 from tests.domain.query.reference import Row
 
@@ -110,8 +110,8 @@ def test_custom_properties_are_found_by_an_index(products: list[Row], ask: Ask) 
     CustomProperty.objects.create(
         code="colour", name=english("Colour"), entity_name="General.Products.Products", property_type="Text"
     )
-    stamps.bump("custom_properties")
-    stamps.expire()
+    cache_versions.bump("custom_properties")
+    cache_versions.expire()
     query = "$select=Id&$filter=CustomProperty_colour eq 'red'"
     ask("General_Products_Products", query)
     with CaptureQueriesContext(connection) as captured:

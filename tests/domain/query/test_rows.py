@@ -107,7 +107,7 @@ def test_a_read_makes_no_model_instances(
         "$select=*",
     )
     for options in asked:
-        ask(PRODUCTS.set_name, options)  # what belongs to the plan: definitions of custom properties, stamps
+        ask(PRODUCTS.set_name, options)  # what belongs to the plan: definitions of custom properties, cache versions
 
     def refuse(*args: Any, **kwargs: Any) -> None:
         raise AssertionError("a model instance was made")

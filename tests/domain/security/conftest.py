@@ -10,7 +10,7 @@ from django.test import Client
 
 from audit.actors import OPERATOR
 from domain.dataset.dataset import Dataset
-from foundation import stamps
+from foundation import cache_versions
 from identity.models import Role, RolePermission, RoleUser, RowPolicy, TrustedApplication, User
 from identity.reference_tokens import reference_token_issue
 from tests.rules.cast import World
@@ -114,7 +114,7 @@ def give_role(
             on_update="u" in operations,
             on_delete="d" in operations,
         )
-    stamps.expire()
+    cache_versions.expire()
     return role
 
 

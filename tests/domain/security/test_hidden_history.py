@@ -12,7 +12,7 @@ import pytest
 from django.test import Client
 
 from domain.dataset.tables.history import ObjectChange
-from foundation import stamps
+from foundation import cache_versions
 from foundation.fields import utc_now
 from identity.models import RowPolicy, User
 from tests.domain.security.conftest import BOOKS, CHAPTERS, COMPANIES, MARK, Library, caller, give_role, person
@@ -27,7 +27,7 @@ def tracked(library: Library, administrator: Api) -> Library:
     for name in (BOOKS, COMPANIES):
         body = {"RepositoryName": name, "TrackingLevel": "TrackObjectAndAttributeChanges"}
         administrator.create("Systems_Core_RepositoryTracking", body)
-    stamps.expire()
+    cache_versions.expire()
     for code, id in library.books.items():
         title = administrator.read(f"Library_Books({id})")["Title"]["EN"]
         for text in (f"{title} again", title):
@@ -144,7 +144,7 @@ def test_whoever_sees_a_row_sees_its_past_and_nobody_else(tracked: Library, admi
             parts = [chance.choice(conditions).format(chance.randint(50, 350), chance.randint(1, 6)) for _ in range(2)]
             text = f" {chance.choice(('and', 'or'))} ".join(parts)
             RowPolicy.objects.create(role=role, repository=BOOKS, filter=text, on_read=True)
-        stamps.expire()
+        cache_versions.expire()
         visible = {each["Id"] for each in reader.read("Library_Books?$select=Id")["value"]}
         expected = set(ObjectChange.objects.filter(entity_item_id__in=visible).values_list("entity_item_id", flat=True))
         assert {each["EntityItemId"] for each in told(reader, f"&$filter=RepositoryName eq '{BOOKS}'")} == expected

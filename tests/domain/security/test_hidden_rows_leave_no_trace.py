@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 
 from domain.dataset.dataset import Dataset
-from foundation import stamps
+from foundation import cache_versions
 from identity.models import RowPolicy
 from tests.domain.security.conftest import BOOKS as BOOKS_NAME
 from tests.domain.security.conftest import CHAPTERS as CHAPTERS_NAME
@@ -390,6 +390,6 @@ def test_a_policy_may_ask_what_the_caller_may_not(library: Library) -> None:
     RowPolicy.objects.create(
         role=RowPolicy.objects.get().role, repository=COMPANIES, filter=f"not contains(PartyName/EN,'{MARK}')"
     )
-    stamps.expire()
+    cache_versions.expire()
     rows = api.read(f"{BOOKS}?$expand=Publisher&$orderby=Code")["value"]
     assert [(row["Code"], row["Publisher"]) for row in rows] == [("A2", None), ("A5", None)]

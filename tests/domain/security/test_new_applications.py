@@ -17,6 +17,8 @@ from tests.domain.security.conftest import give_role, person
 from tests.identity.flows import token_request
 from tests.support.api import Api
 
+pytestmark = pytest.mark.once
+
 ADD = reverse("admin:identity_trustedapplication_add")
 RETURN, BYE = "https://shop.example/signin", "https://shop.example/bye"
 NAMES = {"name": "Shop", "application_uri": "shop"}
@@ -146,6 +148,12 @@ def test_problems_are_shown_at_their_fields(admin: Client, kind: str, changes: d
     answer = admin.post(f"{ADD}?kind={kind}", {**ENTERED[kind], **changes})
     assert list(answer.context["adminform"].form.errors) == [field]
     assert (TrustedApplication.objects.filter(name="Shop").exists(), User.objects.count()) == (False, users)
+
+
+def test_a_client_id_that_is_taken_is_called_as_the_page_calls_it(admin: Client) -> None:
+    answer = admin.post(f"{ADD}?kind=web", {**ENTERED["web"], "application_uri": "WebDemoClient"})
+    message = "Trusted application with this Client id already exists."
+    assert answer.context["adminform"].form.errors == {"application_uri": [message]}
 
 
 def test_a_scope_that_the_kind_does_not_offer_is_not_known(admin: Client) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from domain.dataset.dataset import Dataset
 from domain.model.registry import repositories
-from foundation import stamps
+from foundation import cache_versions
 from identity.models import RolePermission, RowPolicy, User
 from rules.actions import mail as mail_action
 from tests.attacks.access import RULES, rule_body, save_rule
@@ -33,8 +33,8 @@ def hide_from_author(repository: str, filter: str) -> None:
     permission = RolePermission.objects.filter(role__role_users__user__login="mallory").first()
     assert permission is not None
     RowPolicy.objects.create(role=permission.role, repository=repository, filter=filter, on_read=True)
-    stamps.bump("permissions")
-    stamps.expire()
+    cache_versions.bump("permissions")
+    cache_versions.expire()
 
 
 def told(administrator: Api) -> str:

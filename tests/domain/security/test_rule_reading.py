@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from domain.model.registry import repositories
-from foundation import errors, stamps
+from foundation import cache_versions, errors
 from identity.context import system_context
 from identity.models import RolePermission, RowPolicy, User
 from tests.attacks.access import RULES, rule_body, save_rule
@@ -82,8 +82,8 @@ def test_rights_that_were_taken_away_since_stop_the_rule(
     api = author("Library.*", "General.*")
     save_rule(api, "M1", "Library.Books", "COMMIT", **values)
     RolePermission.objects.filter(repository="General.*", role__role_users__user__login="mallory").delete()
-    stamps.bump("permissions")
-    stamps.expire()
+    cache_versions.bump("permissions")
+    cache_versions.expire()
     answer = administrator.patch(f"{BOOKS}({library.books['A2']})", {"Pages": 7}, Prefer="return=representation")
     assert MARK not in answer.content.decode()
     assert "may not read" in str(answer.headers) + answer.content.decode()
@@ -94,8 +94,8 @@ def test_a_rule_that_may_refuse_fails_closed(library: Library, administrator: Ap
     api = author("Library.*", "General.*")
     save_rule(api, "M1", "Library.Books", "COMMIT", ("FAIL", "no"), **condition(SECRET))
     RolePermission.objects.filter(repository="General.*", role__role_users__user__login="mallory").delete()
-    stamps.bump("permissions")
-    stamps.expire()
+    cache_versions.bump("permissions")
+    cache_versions.expire()
     answer = administrator.patch(f"{BOOKS}({library.books['A2']})", {"Pages": 7})
     assert error_of(answer)["type"] == "RuleBroken"
 
@@ -109,8 +109,8 @@ def test_a_row_that_a_policy_hides_from_the_author_is_not_read(library: Library,
     RowPolicy.objects.create(
         role=role.role, repository=NOT_READABLE, filter=f"not contains(PartyName/EN,'{MARK}')", on_read=True
     )
-    stamps.bump("permissions")
-    stamps.expire()
+    cache_versions.bump("permissions")
+    cache_versions.expire()
     administrator.patch(f"{BOOKS}({library.books['A2']})", {"Pages": 7})
     assert MARK not in str(administrator.read(f"{BOOKS}({library.books['A2']})?$select=Title"))
 
@@ -133,8 +133,8 @@ def test_an_entity_by_key_is_read_with_the_author_s_rights(library: Library, adm
     path = f"{BOOKS}({library.books['A2']})"
     assert f"<{MARK} Press>" in administrator.patch(path, {"Pages": 7})["X-Warnings"]
     RolePermission.objects.filter(repository="General.*", role__role_users__user__login="mallory").delete()
-    stamps.bump("permissions")
-    stamps.expire()
+    cache_versions.bump("permissions")
+    cache_versions.expire()
     answer = administrator.patch(path, {"Pages": 8})
     assert MARK not in str(answer.headers)
     assert "may not read" in answer["X-Warnings"]
@@ -171,7 +171,7 @@ def saved_hook(api: Api, **values: Any) -> str:
     """Save a webhook; its guid."""
     answer = api.post(HOOKS, hook_body(**values))
     assert answer.status_code == 201, answer.content
-    stamps.expire()
+    cache_versions.expire()
     return str(answer.json()["@odata.id"].partition("(")[2][:-1])
 
 
@@ -185,8 +185,8 @@ def sent(library: Library, administrator: Api) -> str:
 
 def take_away(repository: str) -> None:
     RolePermission.objects.filter(repository=repository, role__role_users__user__login="mallory").delete()
-    stamps.bump("permissions")
-    stamps.expire()
+    cache_versions.bump("permissions")
+    cache_versions.expire()
 
 
 def test_an_administrators_rule_sends_what_the_author_of_its_webhook_may_read(
@@ -210,15 +210,33 @@ def test_a_webhook_sends_no_row_that_a_policy_hides_from_its_author(library: Lib
     save_rule(administrator, "A1", "Library.Books", "COMMIT", ("WEBHOOK", "M"))
     role = RolePermission.objects.filter(role__role_users__user__login="mallory")[0].role
     RowPolicy.objects.create(role=role, repository=NOT_READABLE, filter=f"not contains(PartyName/EN,'{MARK}')")
-    stamps.bump("permissions")
-    stamps.expire()
+    cache_versions.bump("permissions")
+    cache_versions.expire()
     assert "A1" in sent(library, administrator)
     assert MARK not in sent(library, administrator)
     RowPolicy.objects.create(role=role, repository="Library.Books", filter="Code ne 'A1'")
     WebHookDelivery.objects.all().delete()
-    stamps.bump("permissions")
-    stamps.expire()
+    cache_versions.bump("permissions")
+    cache_versions.expire()
     assert sent(library, administrator) == ""
+
+
+def test_a_webhook_of_a_new_entity_is_checked_when_it_is_rendered(library: Library, administrator: Api) -> None:
+    """At the event a new book has no publisher yet."""
+    saved_hook(author("Library.*", "General.*"), Body='{{"is": "{Code}", "by": "{Publisher.PartyName}"}}')
+    save_rule(administrator, "A1", "Library.Books", "CREATENEW", ("WEBHOOK", "M"))
+    role = RolePermission.objects.filter(role__role_users__user__login="mallory")[0].role
+    RowPolicy.objects.create(role=role, repository=NOT_READABLE, filter=f"not contains(PartyName/EN,'{MARK}')")
+    cache_versions.bump("permissions")
+    cache_versions.expire()
+    for code in ("A1", "A2"):
+        publisher = administrator.read(f"{BOOKS}({library.books[code]})?$expand=Publisher")["Publisher"]
+        reference = publisher and {"Publisher@odata.bind": publisher["@odata.id"]}
+        administrator.create(BOOKS, {"Code": f"N{code}", "Title": {"EN": "new"}, **(reference or {})})
+    bodies = list(WebHookDelivery.objects.values_list("request_body", flat=True))
+    assert len(bodies) == 1, bodies
+    assert "NA" in bodies[0]
+    assert MARK not in bodies[0]
 
 
 def test_who_edits_an_administrators_webhook_becomes_its_author(library: Library, administrator: Api) -> None:
@@ -228,10 +246,10 @@ def test_who_edits_an_administrators_webhook_becomes_its_author(library: Library
     assert f"{NOT_READABLE}, which you may not read" in error["message"]
     mallory = User.objects.get(login="mallory")
     give_role(mallory, {"General.*": "r"})
-    stamps.bump("permissions")
-    stamps.expire()
+    cache_versions.bump("permissions")
+    cache_versions.expire()
     assert caller(mallory).patch(f"{HOOKS}({key})", {"URL": "https://mallory.example/"}).status_code == 204
-    stamps.expire()
+    cache_versions.expire()
     take_away("General.*")
     assert sent(library, administrator) == ""
 
@@ -247,8 +265,8 @@ def test_a_webhook_whose_author_is_deleted_sends_nothing(library: Library, admin
     saved_hook(author("Library.*", "General.*"))
     save_rule(administrator, "A1", "Library.Books", "COMMIT", ("WEBHOOK", "M"))
     TemplateAuthor.objects.update(author="00000000-0000-4000-8000-000000000001")
-    stamps.bump("webhooks")
-    stamps.expire()
+    cache_versions.bump("webhooks")
+    cache_versions.expire()
     assert sent(library, administrator) == ""
 
 

@@ -16,7 +16,7 @@ from domain.model.registry import repositories
 from domain.odata.http.urls import urlpatterns
 from domain.odata.operations.catalogue import DOCUMENTS, EVERY_ENTITY, Operation, operations
 from domain.odata.resources import targets
-from foundation import stamps
+from foundation import cache_versions
 from identity.models import Licence
 from tests.domain.security.conftest import Library, caller, person
 from tests.support.api import Answer, Api, error_of
@@ -223,7 +223,7 @@ def test_scripts_need_the_feature(library: Library, admin: dict[str, Api]) -> No
     licence = Licence.objects.get()
     licence.features = []
     licence.save()
-    stamps.expire()
+    cache_versions.expire()
     script = Dataset(library.world.context)
     managed = script.create("Systems.Core.Scripts", {"Code": "S", "Name": "S", "ScriptText": "1"})
     script.commit()

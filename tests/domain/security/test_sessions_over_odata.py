@@ -12,7 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from domain.dataset.tables.models import DomainTransaction
-from foundation import stamps
+from foundation import cache_versions
 from identity import sessions
 from identity.models import Licence, Session, User
 from tests.domain.security.conftest import Library, caller, give_role, person
@@ -24,7 +24,7 @@ BOOKS = "Library_Books"
 def fill_licence(library: Library) -> Api:
     """All slots taken; a caller who holds none."""
     Licence.objects.update(sessions=1)
-    stamps.expire()
+    cache_versions.expire()
     assert service_api(Client()).get("$metadata").status_code == 200
     return service_api(Client())
 
@@ -58,7 +58,7 @@ def test_a_json_batch_without_a_slot_is_refused_as_a_whole_and_nothing_runs(libr
         check_refusal(answer.status_code, answer.headers, answer.json())
     assert Session.objects.filter(closed=None).count() == 1
     Licence.objects.update(sessions=9)
-    stamps.expire()
+    cache_versions.expire()
     assert outside.read(f"{BOOKS}?$filter=Code%20eq%20'B1'")["value"] == []
 
 

@@ -12,13 +12,15 @@ from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
-from foundation import stamps
+from foundation import cache_versions
 from identity.applications import secret_hash
 from identity.models import Licence, Role, RolePermission, RowPolicy, TrustedApplication, User
 from tests.domain.security.conftest import Library, caller, give_role, person
 from tests.identity.flows import token_request
 from tests.support.api import Api, error_of
 from tests.support.client_keys import ClientKey, assertion_claims, assertion_fields
+
+pytestmark = pytest.mark.once
 
 SET = "Systems_Security_TrustedApplications"
 ADD = "admin:identity_trustedapplication_add"
@@ -327,7 +329,7 @@ def test_odata_warns_of_what_can_never_work(
 
 def test_exec_without_the_licence_for_scripts_is_warned_of(library: Library, administrator: Api) -> None:
     Licence.objects.update(features=[])
-    stamps.expire()
+    cache_versions.expire()
     (warning,) = administrator.create(SET, payloads()["service"])["@erpnet.warnings"]
     assert "AdvancedBpm" in warning
 
@@ -354,7 +356,7 @@ def test_a_dual_mode_application_that_cannot_work_is_refused(
 
 def test_a_service_registered_over_odata_gets_tokens(library: Library, administrator: Api) -> None:
     administrator.create(SET, payloads()["service"])
-    stamps.expire()
+    cache_versions.expire()
     answer = token_request(Client(), grant_type="client_credentials", client_id="my.service", client_secret="DEMO")
     assert answer.status_code == 200, answer.content
 
@@ -373,7 +375,7 @@ def test_the_hash_of_a_secret_is_written_and_never_read(library: Library, admini
     ):
         assert HASH[:20] not in administrator.get(path).content.decode()
     # A second one replaces it; writing back what was read does not.
-    stamps.expire()
+    cache_versions.expire()
     assert administrator.patch(made["@odata.id"], {"ApplicationSecretHash": secret_hash("second")}).status_code == 204
     assert administrator.patch(made["@odata.id"], {"ApplicationSecretHash": None, "Name": "x"}).status_code == 204
     answers = [

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import pytest
 from django.test import Client
 
-from foundation import stamps
+from foundation import cache_versions
 from foundation.fields import utc_now
 from identity.models import User
 from tests.attacks.access import RULES, rule_body, save_rule
@@ -34,7 +34,7 @@ SEQUEL = "CustomProperty_sequel"
 @pytest.fixture
 def sequels(library: Library, administrator: Api, monkeypatch: pytest.MonkeyPatch) -> Library:
     """Books have a sequel: that of A1 is visible, those of A2 and A4 are confidential."""
-    monkeypatch.setattr(stamps, "CHECK_SECONDS", 0)
+    monkeypatch.setattr(cache_versions, "CHECK_SECONDS", 0)
     level = {"RepositoryName": BOOKS_NAME, "TrackingLevel": "TrackObjectAndAttributeChanges"}
     administrator.create("Systems_Core_RepositoryTracking", level)
     body = {
@@ -65,7 +65,7 @@ def test_a_value_is_null_if_its_entity_is_hidden(sequels: Library, administrator
 def test_it_is_null_for_whoever_may_not_read_the_repository_of_its_entity(
     library: Library, administrator: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stamps, "CHECK_SECONDS", 0)
+    monkeypatch.setattr(cache_versions, "CHECK_SECONDS", 0)
     body = {"Code": "sequel", "Name": {"EN": "Printer"}, "EntityName": BOOKS_NAME, "PropertyType": "Text",
             "AllowedValuesEntityName": "General.Currencies.Currencies"}  # fmt: skip
     administrator.create("Systems_Bpm_CustomProperties", body)

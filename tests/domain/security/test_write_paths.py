@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from domain.dataset.dataset import Dataset
-from foundation import stamps
+from foundation import cache_versions
 from tests.domain.security.conftest import BOOKS as BOOKS_NAME
 from tests.domain.security.conftest import Library, caller, give_role, person
 from tests.support.api import Api, error_of
@@ -130,14 +130,14 @@ def test_a_right_that_is_revoked_before_the_commit_is_missing_there(library: Lib
     permission = role.permissions.get(repository="Library.*")
     setattr(permission, f"can_{operation}", False)
     permission.save()
-    stamps.expire()
+    cache_versions.expire()
     refused(inside.end())
     assert (stored(library, "A1") or {})["Pages"] == 100
     assert stored(library, "N1") is None
     assert stored(library, "A3") is not None
     setattr(permission, f"can_{operation}", True)
     permission.save()
-    stamps.expire()
+    cache_versions.expire()
     assert inside.end().status_code < 300
 
 

@@ -18,6 +18,8 @@ from tests.support.api import Api
 
 __all__ = ["api", "fresh_process", "world"]
 
+pytestmark = pytest.mark.once
+
 FORM = "/api/import/sheets"
 PAYMENTS = "Finance_Payments_PaymentTypes"
 CSV = "Zeichen,Name,Notiz\nUSD,Dollar,x\n"

@@ -90,6 +90,11 @@ def test_a_workbook_is_mapped_previewed_and_imported(
     columns = {"Kürzel": "Code", "Notiz": None}
     assert json.loads(text) == {"sheets": {"Zahlarten": {"repository": PAYMENTS, "columns": columns}}}
     page.select_option("#logging", "0")
+    page.locator("#try").press("Enter")
+    expect(page.locator("#summary")).to_have_text("2 would be imported, 1 failed, of 3", timeout=60_000)
+    # The rows of the file, as the preview of the mapping counts them.
+    expect(page.locator("#rows .tabulator-cell[tabulator-field=index]")).to_have_text(["2", "3", "4"])
+    expect(page.locator("#progress-text")).to_have_text("This was a preview: nothing has been imported.")
     page.click("#run")
     expect(page.locator("#summary")).to_have_text("2 imported, 1 failed, of 3", timeout=60_000)
     name, text = _failures(page)

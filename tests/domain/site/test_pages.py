@@ -17,7 +17,7 @@ from django.utils import translation
 
 from domain.api_site.texts import page_texts
 from domain.api_site.views import SITE
-from foundation import stamps
+from foundation import cache_versions
 from identity.models import AccessToken, Session, TrustedApplication, User
 from platform_site.environment import BASE_DIR
 from tests.support.api import Api
@@ -29,8 +29,8 @@ _STATIC = BASE_DIR / "domain/static/domain"
 
 @pytest.fixture(autouse=True)
 def changes_are_seen_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A test's database transaction never commits, so nothing tells this process that stamps have moved."""
-    monkeypatch.setattr(stamps, "CHECK_SECONDS", 0.0)
+    """A test's database transaction never commits, so nothing tells this process that cache versions have moved."""
+    monkeypatch.setattr(cache_versions, "CHECK_SECONDS", 0.0)
 
 
 @pytest.fixture

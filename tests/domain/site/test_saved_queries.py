@@ -10,8 +10,7 @@ import pytest
 from django.test import Client
 from playwright.sync_api import Browser, expect
 
-from domain.api_site.saved_queries import MOST_OF_USER
-from domain.model.saved_queries import SavedQuery
+from domain.model.saved_settings import MOST_OF_USER, SavedQuery
 from identity.models import User
 from tests.support.accessibility import violations
 from tests.support.chromium import log_in, watched_page

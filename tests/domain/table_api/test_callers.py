@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from foundation import stamps
+from foundation import cache_versions
 from identity.models import Licence, RateLimits, Role, RoleUser, Session, TrustedApplication, User
 from tests.domain.security.conftest import caller, give_role, person
 from tests.domain.table_api.conftest import ROOT, Tables, body_of
@@ -106,7 +106,7 @@ def test_a_password_opens_one_session_for_reading(passwords: TrustedApplication)
 def test_a_password_is_not_enough_where_a_role_requires_more(passwords: TrustedApplication, bob: User) -> None:
     role = Role.objects.create(name="guarded", required_factor="SecondFactor")
     RoleUser.objects.create(user=bob, role=role)
-    stamps.expire()
+    cache_versions.expire()
     assert basic("bob", PASSWORD).status_code == 401
     assert basic("bob", caller(bob, scopes="read").token).status_code == 200
 
@@ -136,7 +136,7 @@ def test_a_call_needs_a_licence(bob: User, api: Api) -> None:
 
 def test_requests_are_limited_as_those_of_the_domain_api(bob: User) -> None:
     RateLimits.objects.update_or_create(pk=1, defaults={"user_per_minute": 2})
-    stamps.expire()
+    cache_versions.expire()
     token = caller(bob, scopes="read").token
     statuses = [of(token).get(TABLE).status_code for _ in range(6)]
     assert statuses[-1] == 429

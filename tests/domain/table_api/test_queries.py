@@ -204,9 +204,23 @@ def test_reading_is_all_that_can_be_done(tables: Tables) -> None:
     headers = {"Authorization": f"Bearer {tables.token}"}
     for method in ("POST", "PATCH", "PUT", "DELETE"):
         answer = tables.client.generic(method, "/tableapi/odata/Gen_Products", "{}", headers=headers)
-        assert (answer.status_code, answer.headers["Allow"]) == (405, "GET, HEAD")
+        assert (answer.status_code, answer.headers["Allow"]) == (405, "GET, HEAD, OPTIONS")
     answer = tables.client.head("/tableapi/odata/Gen_Products", headers=headers)
     assert (answer.status_code, body_of(answer)) == (200, b"")
+
+
+@pytest.mark.parametrize("path", ["", "$metadata", "Gen_Products", "Gen_Products/$count"])
+def test_options_tells_the_methods_to_who_may_read(tables: Tables, path: str) -> None:
+    url = f"/tableapi/odata/{path}"
+    answer = tables.client.options(url, headers={"Authorization": f"Bearer {tables.token}"})
+    assert (answer.status_code, answer.headers["Allow"], body_of(answer)) == (204, "GET, HEAD, OPTIONS", b"")
+    assert tables.client.options(url).status_code == 401
+
+
+def test_options_of_an_unknown_table_is_the_error_of_a_get(tables: Tables) -> None:
+    headers = {"Authorization": f"Bearer {tables.token}"}
+    answer = tables.client.options("/tableapi/odata/Gen_Nothing", headers=headers)
+    assert (answer.status_code, error_of(answer)["type"]) == (404, "ResourceNotFound")
 
 
 def test_rows_come_in_the_format_that_is_asked_for(tables: Tables) -> None:

@@ -33,12 +33,12 @@ class Command(PlatformCommand):
         parser.add_argument("--json", action="store_true", dest="as_json")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        wanted = self._wanted(options).order_by("creation_time_utc", "sequence")
+        deliveries = self._selected(options).order_by("creation_time_utc", "sequence")
         rows = [
             {"id": str(row.pk), "web_hook": row.web_hook_code, "state": row.state, "error": row.last_error}
-            for row in wanted.only("id", "web_hook_code", "state", "last_error").iterator()
+            for row in deliveries.only("id", "web_hook_code", "state", "last_error").iterator()
         ]
-        count = len(rows) if options["dry_run"] else deliveries_redeliver(wanted)
+        count = len(rows) if options["dry_run"] else deliveries_redeliver(deliveries)
         if not options["dry_run"]:
             states = dict(WebHookDelivery.objects.filter(pk__in=[row["id"] for row in rows]).values_list("id", "state"))
             rows = [{**row, "state": states.get(row["id"], row["state"])} for row in rows]
@@ -50,16 +50,16 @@ class Command(PlatformCommand):
         verb = "would be sent again" if options["dry_run"] else "will be sent again"
         self.stdout.write(f"{count} deliveries {verb}.")
 
-    def _wanted(self, options: dict[str, Any]) -> QuerySet[WebHookDelivery]:
+    def _selected(self, options: dict[str, Any]) -> QuerySet[WebHookDelivery]:
         if options["ids"]:
-            wanted = WebHookDelivery.objects.filter(pk__in=options["ids"], state__in=REDELIVERABLE_STATES)
+            deliveries = WebHookDelivery.objects.filter(pk__in=options["ids"], state__in=REDELIVERABLE_STATES)
         else:
-            wanted = WebHookDelivery.objects.filter(state=options["state"] or "Failed")
+            deliveries = WebHookDelivery.objects.filter(state=options["state"] or "Failed")
         if options["web_hook"]:
-            wanted = wanted.filter(web_hook_code__iexact=options["web_hook"])
+            deliveries = deliveries.filter(web_hook_code__iexact=options["web_hook"])
         if options["since"]:
-            wanted = wanted.filter(creation_time_utc__gte=moment(options["since"]))
-        return wanted
+            deliveries = deliveries.filter(creation_time_utc__gte=moment(options["since"]))
+        return deliveries
 
 
 def moment(text: str) -> Any:

@@ -37,7 +37,7 @@ def run(request: ODataRequest, serve: Serve) -> ODataResponse:
         raise errors.UnsupportedMediaType(
             errors.UNSUPPORTED_MEDIA_TYPE, Message("multipart/mixed or application/json"), media_type
         )
-    # The response has the format of the request; a caller who demands the other one does not get that instead.
+    # The response has the format of the request: NotAcceptable if Accept excludes it.
     negotiate(request.headers.get("accept", ""), request.options.format, (media_type,))
     for name in ("If-Match", "If-None-Match"):
         if name.lower() in request.headers:

@@ -23,7 +23,7 @@ from domain.syntax import ODataUrlError, ast, parse_boolean_expression
 from foundation import errors
 from foundation.messages import TranslatableMessage as Message
 
-#: Text literals, which are skipped, and references to requests.
+#: String literals, which are skipped, and references to requests.
 _REFERENCE = re.compile(r"'(?:[^']|'')*'|(?<!/)\$(?P<id>[\w.~-]+)(?P<success>/\$succeeded\b)?", re.IGNORECASE)
 _ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
     "eq": operator.eq, "ne": operator.ne, "gt": operator.gt, "ge": operator.ge, "lt": operator.lt, "le": operator.le,
@@ -54,7 +54,7 @@ class _Condition:
         self._results: dict[str, Any] = {}
 
     def alias(self, match: re.Match[str]) -> str:
-        """The parameter alias in place of a reference, which is no OData syntax. Raises BadRequest for unknown ids."""
+        """The parameter alias for a reference, which the OData grammar lacks. Raises BadRequest for unknown ids."""
         if match["id"] is None:
             return match[0]
         if match["id"] not in self._done:
@@ -63,7 +63,7 @@ class _Condition:
         return f"@r{len(self._aliases) - 1}"
 
     def is_true(self, expression: ast.Expression) -> bool:
-        """A boolean expression; null is not true."""
+        """Evaluate a boolean expression; null is not true."""
         match expression:
             case ast.Logical(operator="and"):
                 return all(map(self.is_true, expression.operands))
@@ -141,7 +141,7 @@ def _kind(value: Any) -> type:
 
 
 def _comparable(value: Any, other: Any) -> Any:
-    """A date-time of JSON beside one of the condition; any other value of the condition as JSON has it."""
+    """Convert a value for comparison with `other`: JSON text beside a date-time to one, a date or time to JSON text."""
     if isinstance(other, datetime.datetime) and isinstance(value, str):
         try:
             return datetime.datetime.fromisoformat(value)

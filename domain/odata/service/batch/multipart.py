@@ -74,7 +74,7 @@ def _headers_and_content(raw: bytes) -> tuple[dict[str, str], bytes]:
         return {}, raw.lstrip(b"\r\n")
     separated = re.split(rb"\r?\n\r?\n", raw, maxsplit=1)
     headers: dict[str, str] = {}
-    # Without a body the only blank line may be the one before the delimiter, which belongs to that.
+    # Without a body there may be only the line break before the delimiter, which belongs to the delimiter.
     for line in re.split(rb"\r?\n", separated[0].removesuffix(b"\n").removesuffix(b"\r")):
         name, colon, value = line.decode("latin-1").partition(":")
         if not colon and not line.strip():

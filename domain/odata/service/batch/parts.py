@@ -16,7 +16,7 @@ Serve = Callable[[Exchange], ODataResponse]
 class Part:
     """One request of a batch.
 
-    id           request id or Content-ID, by which others refer to it; "" for none
+    id           request id or Content-ID, by which other parts refer to it; "" for none
     headers      its own headers, lower-case names
     group        its changeset or atomicity group; "" for none
     depends_on   ids and groups that must succeed first

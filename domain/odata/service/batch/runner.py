@@ -18,7 +18,7 @@ from domain.dataset.transactions import domain_transactions
 from domain.odata.message.failures import failure
 from domain.odata.message.json_body import invalid_body
 from domain.odata.message.message import JSON, ODataRequest, ODataResponse, ReceivedRequest
-from domain.odata.message.response_annotations import annotate
+from domain.odata.message.response_annotations import TRACE_RULES, annotate
 from domain.odata.resources import former_names, targets
 from domain.odata.service import idempotency
 from domain.odata.service.batch.conditions import holds
@@ -32,12 +32,12 @@ from foundation import errors
 from foundation.error_summaries import ErrorSummary
 from foundation.execution_slot import defer_to_slot
 from foundation.messages import TranslatableMessage as Message
-from identity.languages import message_language
+from identity.languages import messages_of
 from identity.preferences import parse_prefer
 from identity.rate_limits import check_api_request
 
 MAX_PARTS = 1000
-#: In errors of a group: the request that failed (OASIS vocabulary Core, term ContentID).
+#: Annotation of a group's errors with the id of the failed request (OASIS vocabulary Core, term ContentID).
 CONTENT_ID = "@Org.OData.Core.V1.ContentID"
 #: Seconds after which no further part is started.
 MAX_SECONDS = 30.0
@@ -78,9 +78,9 @@ class Runner:
     references   id of a part → path of the entity that it created, changed or read
     done         id of a part, or name of a group → its response
     begun        start of the batch by the monotonic clock
-    counted      requests that the rate limits have counted: the batch itself is one
+    counted      requests of this batch that the rate limits have counted in advance: the batch itself
     answered     bytes of responses so far
-    error        of the first part that failed by itself
+    error        of the first part that failed by itself, not because of a failed dependency
     failed       number of failed parts
     """
 
@@ -115,7 +115,7 @@ class Runner:
                 return
 
     def response(self, body: bytes, content_type: str) -> ODataResponse:
-        """The response of the batch, with what its record says of failed parts."""
+        """The response of the batch, with the first error and the number of failed parts for the request's record."""
         headers = {"Content-Type": content_type}
         return ODataResponse(200, body, headers, error=self.error, failed_parts=self.failed)
 
@@ -139,7 +139,7 @@ class Runner:
         return Done(part, response)
 
     def _group(self, parts: list[Part]) -> list[Done]:
-        """A changeset: one dataset, one commit; one failure is the response for all (11.7.4)."""
+        """Run a changeset or atomicity group with one dataset and one commit; one failure fails all of it (11.7.4)."""
         culprit: Part | None = None
         dataset: Dataset | None = None
         applied: list[tuple[Part, Exchange, Callable[[], ODataResponse]]] = []
@@ -198,7 +198,7 @@ class Runner:
             raise errors.PayloadTooLarge(errors.BATCH_TOO_LARGE, spent)
         self._check_time()
         if self.counted:
-            # The batch itself was counted for the first part.
+            # The batch itself was counted, as its first part.
             requests, self.counted = requests - self.counted, 0
         if requests and self.request.context.quota is not None:
             check_api_request(self.request.context.quota, requests)
@@ -209,25 +209,28 @@ class Runner:
 
     @contextmanager
     def _dataset_of(self, parts: list[Part], retry: RetryState) -> Iterator[tuple[Dataset, bool]]:
-        """The dataset of the group's parts, and whether the group commits it: not in a Domain transaction."""
+        """(dataset of the group's parts, whether the group commits it); in a Domain transaction it does not."""
         ids = {transaction_id_of(self._received(part)) for part in parts}
         if len(ids) > 1:
             raise errors.BadRequest(
                 errors.INVALID_HEADER, "TransactionId", Message("the parts of a group are in one transaction")
             )
         (id,) = ids
+        context = self.request.context
+        if any(TRACE_RULES in self._received(part).context.prefer for part in parts):
+            context = context.with_(prefer={**context.prefer, TRACE_RULES: ""})
         if id is None:
             with retry.transaction(deferred=True):
-                yield Dataset(self.request.context, locks=retry.locks), True
+                yield Dataset(context, locks=retry.locks), True
         else:
-            with domain_transactions.opened(self.request.context, id) as dataset:
+            with domain_transactions.opened(context, id) as dataset:
                 retry.begin()
                 yield dataset, False
 
     def _all_failed(self, parts: list[Part], culprit: Part | None, failed: ODataResponse) -> list[Done]:
-        """Every request of the group has a response (OData JSON 4.01, 19.5): the others failed because of the culprit.
+        """A response for every request of a failed group: 424 for all but the culprit (OData JSON 4.01, 19.5).
 
-        An error of the commit belongs to no single request, and is the response to all of them.
+        Without a culprit, as the commit failed, its error is the response to all of them.
         """
         if culprit is None:
             return [Done(part, replace(failed)) for part in parts]
@@ -239,11 +242,11 @@ class Runner:
     def _failure(self, error: Exception) -> ODataResponse:
         response = failure(error, self.request.context, f"{self.request.method} {self.request.path}")
         response.headers.setdefault("OData-Version", self.request.version)
-        response.headers.setdefault("Content-Language", message_language(self.request.context.language))
+        response.headers.setdefault("Content-Language", messages_of(self.request.context))
         return response
 
     def _check_dependencies(self, part: Part, inside: frozenset[str] | set[str] = frozenset()) -> None:
-        """Raise if the part must not run. `inside`: ids of its group, which fails or succeeds as one."""
+        """Raise if a dependency failed or the condition does not hold. inside: ids of its group, not checked."""
         before = [id for id in part.depends_on if id not in inside]
         unknown = [id for id in before if id not in self.done]
         if unknown:
@@ -264,11 +267,12 @@ class Runner:
             if name in part.headers:
                 headers[name] = self._etag(part.headers[name])
         context = self.request.context
-        if "prefer" in part.headers:
-            context = context.with_(prefer=parse_prefer(part.headers["prefer"]))
-        elif "prefer" in headers:
-            # The preferences of the batch (continue-on-error) do not apply to its parts.
-            context = context.with_(prefer={})
+        if "prefer" in headers:
+            # Parts inherit no preference of the batch but the one for traces.
+            prefer = dict(parse_prefer(part.headers.get("prefer", "")))
+            if TRACE_RULES in context.prefer:
+                prefer[TRACE_RULES] = ""
+            context = context.with_(prefer=prefer)
         return ReceivedRequest(
             method=part.method,
             path=path,
@@ -283,7 +287,7 @@ class Runner:
         )
 
     def _etag(self, given: str) -> str:
-        """`$1` stands for the ETag in the response to request 1 (OData JSON 4.01, 19.3)."""
+        """Replace `$1` by the ETag in the response to request 1 (OData JSON 4.01, 19.3)."""
         done = self.done.get(given[1:]) if given.startswith("$") else None
         return given if done is None else done.response.headers.get("ETag", given)
 
@@ -309,7 +313,7 @@ def _dependency_failed(why: Message) -> errors.FailedDependency:
 
 
 def _writers(applied: list[tuple[Part, Exchange, Callable[[], ODataResponse]]]) -> dict[str, Part]:
-    """Guid → the last part of a group that wrote the entity, or started its path there."""
+    """Guid → the last part of a group that wrote the entity, or whose path starts at it."""
     writers: dict[str, Part] = {}
     for part, exchange, _respond in applied:
         key = targets.starting_key(exchange.target)
@@ -321,7 +325,7 @@ def _writers(applied: list[tuple[Part, Exchange, Callable[[], ODataResponse]]]) 
 
 
 def _writer_of(about: tuple[str, str] | None, dataset: Dataset | None, writers: Mapping[str, Part]) -> Part | None:
-    """The part that wrote an entity, or one of its owners; None where a rule or another part's effect did."""
+    """The part that wrote an entity, or one of its owners; None if only rules or effects of other changes wrote it."""
     record = dataset.records.get(about) if dataset is not None and about is not None else None
     while record is not None:
         if record.id in writers:

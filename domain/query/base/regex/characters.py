@@ -15,7 +15,7 @@ Ranges = tuple[tuple[int, int], ...]
 
 LAST = sys.maxunicode
 _FIRST_SURROGATE, _LAST_SURROGATE = 0xD800, 0xDFFF
-#: Scripts with two cases are in the first two planes.
+#: Only characters of the first two planes have cases.
 _PLANES_WITH_CASE = 0x20000
 
 

@@ -20,7 +20,7 @@ MAX_BOUND = 20
 MAX_WAYS = 1_000
 #: Size of the pattern with its repetitions expanded.
 MAX_SIZE = 5_000
-#: PostgreSQL needs a lookaround for each, and seconds for twenty between optional characters.
+#: PostgreSQL needs a lookaround for each; twenty between optional characters take seconds.
 MAX_WORD_EDGES = 10
 
 
@@ -85,7 +85,7 @@ def _runs_away(tree: Node, *, inside_repeat: bool) -> bool:
 
 
 def _has_only_wildcards(tree: Node) -> bool:
-    """Whether `.*` is all it has besides single characters, `^` and `$`."""
+    """Whether the pattern has only `.*`, single characters, `^` and `$`."""
     return all(
         (item.least, item.most, item.body) in ((0, None, _DOT), (0, None, _DOT_ALL))
         if isinstance(item, Repeat)

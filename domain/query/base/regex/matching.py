@@ -31,7 +31,7 @@ def matches(text: str | None, pattern: str | None) -> bool | None:
 @lru_cache(maxsize=_MAX_COMPILED)
 def compiled(pattern: str) -> Any:
     """The RE2 pattern, for texts in UTF-8. Raises PatternError if it needs too much memory."""
-    # Bytes: for a str the binding would compute character positions, which takes longer than the search.
+    # Matches bytes: for a str the binding would compute character positions, which takes longer than the search.
     expression = render.re2(parse(pattern)).encode()
     options = re2.Options()
     options.max_mem = _MAX_MEGABYTES << 20
@@ -42,5 +42,5 @@ def compiled(pattern: str) -> Any:
     except re2.error as exc:
         raise PatternError(Message("the pattern needs more than {0} megabytes", _MAX_MEGABYTES)) from exc
     finally:
-        # The binding caches a hundred further compiled patterns.
+        # The binding itself caches a hundred compiled patterns.
         re2.purge()

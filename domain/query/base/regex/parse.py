@@ -1,9 +1,8 @@
 """Parses regular expressions of ECMAScript (ECMA-262, 22.2.1) by code points.
 
-Errors name unsupported parts of the grammar: lookaround, backreferences, the multiline option; also syntax of other
-dialects (`\\A`, `(?P<…>)`, `a++`, `[[:alpha:]]`), some of which has another meaning in ECMAScript. Supported in
-addition are options at the very beginning, `(?i)`, and where they are unambiguous `{`, `}` and `]` as themselves and a
-backslash before any punctuation.
+Errors name unsupported syntax: lookaround, backreferences, the multiline option; also syntax of other dialects (`\\A`,
+`(?P<…>)`, `a++`, `[[:alpha:]]`), some of which has another meaning in ECMAScript. Extensions: options at the very
+beginning, `(?i)`, and where they are unambiguous literal `{`, `}` and `]` and a backslash before any punctuation.
 """
 
 from __future__ import annotations

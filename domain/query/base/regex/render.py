@@ -1,7 +1,7 @@
-"""Writes a pattern's tree as a regular expression of an engine, with the same meaning for each engine.
+"""Renders a pattern's tree as a regular expression of an engine, with the same meaning in each engine.
 
-The text uses only what both engines read alike: sets with each range, groups that capture nothing, plain repetitions.
-Only whether there is a match matters, not which of several.
+The text uses only syntax that both engines share: sets as lists of ranges, non-capturing groups, plain repetitions. It
+preserves whether a pattern matches, not which of several matches is found.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _Engine:
 
 
 _RE2 = _Engine(r"[^\x00-\x{10FFFF}]", r"\b", r"\B")
-#: Word edges are written out: `\y` counts as a letter what the database's locale does.
+#: Word boundaries are written as lookarounds: the letters of `\y` depend on the database's locale.
 _POSTGRESQL = _Engine(
     "(?!)",
     "(?:(?<=[0-9A-Z_a-z])(?![0-9A-Z_a-z])|(?<![0-9A-Z_a-z])(?=[0-9A-Z_a-z]))",

@@ -23,7 +23,7 @@ from domain.query.base.regex.characters import Ranges, normalized
 
 
 class Place(Enum):
-    """Position of an Edge: at the start, at the end, at a word boundary (ASCII), at none."""
+    """Position of an Edge: start, end, at a word boundary (ASCII), not at one."""
 
     START = 1
     END = 2
@@ -55,7 +55,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """The body at least and at most so many times; None: unlimited."""
+    """Repetition of the body from `least` to `most` times; None: unlimited."""
 
     body: Node
     least: int
@@ -85,7 +85,7 @@ def parts_of(node: Node) -> Iterator[Node]:
 
 
 def sequence(items: Many[Node]) -> Node:
-    """The items one after the other; adjacent equal edges are one."""
+    """The items one after the other; adjacent equal edges are merged."""
     result: list[Node] = []
     for item in items:
         for each in items_of(item):
@@ -113,7 +113,7 @@ def choice(branches: Many[Node]) -> Node:
 
 
 def repeat(body: Node, least: int, most: int | None) -> Node:
-    """A repetition of the body; once is enough for a body without characters."""
+    """A repetition of the body; of a body without characters at most once."""
     if most == 0:
         return NOTHING
     if least == most == 1:

@@ -5,8 +5,8 @@
     place          the parameters of a row on an entity
     calculation    a whole definition, with its limits
 
-A definition is bound with the caller's rights, as every expression: an entity that is hidden from the caller is null,
-its collections are empty, and no filter over the result tells more.
+A definition is bound with the caller's rights, as every expression: an entity that is hidden from the caller is null
+and its collections are empty, also in filters over the result.
 """
 
 from domain.query.bind.calculations import conversions, dates, lists, logic, numbers, texts

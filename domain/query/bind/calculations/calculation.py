@@ -36,7 +36,7 @@ from domain.syntax.calculations import ExpressionRow
 from foundation import errors
 from foundation.messages import TranslatableMessage as Message
 
-#: Limits of a definition: its rows, rows that refer to each other in a chain, evaluations of rows on entities.
+#: Limits of a definition: number of rows, depth of rows that refer to each other, number of bound rows in total.
 MAX_ROWS, MAX_DEPTH, MAX_EVALUATIONS = 200, 40, 1000
 #: attribute_scripts.VALUE_TYPES → type; numbers of scripts are doubles.
 _SCRIPT_TYPES = {
@@ -71,7 +71,7 @@ class Calculation:
         return self.definition.api_name
 
     def check_every_row(self) -> None:
-        """Check rows that the value does not reach, too: their operators and the number of their parameters."""
+        """Check the operator and the number of parameters of every row, including rows that the value does not need."""
         for row in self.definition.rows:
             self._check_form(row)
 
@@ -95,7 +95,7 @@ class Calculation:
         key = Column(GUID, source.nullable, source, source.repository.id)
         value_type = _SCRIPT_TYPES[self.definition.value_type]
         script = Scripted(value_type, True, source.repository.name, self.api_name, key)
-        # A script has no rows; its failure is told with the script's own message.
+        # A script has no rows (number 0); its failure is reported with the script's own message.
         return Value(script, ((0, ScriptFailed(BOOL, False, script)),))
 
     def row(self, number: int, this: Source, frames: tuple[tuple[int, Source], ...]) -> Term:
@@ -135,7 +135,7 @@ class Calculation:
     # --- names ----------------------------------------------------------------------------------------------------
 
     def literal(self, literal: Literal) -> Bound:
-        """A constant; another operand may still decide its type."""
+        """A constant, whose type another operand may still determine."""
         return self.binder.value(literal, Scope(None))
 
     def member(self, number: int, source: Source, name: str) -> Value | None:
@@ -143,7 +143,7 @@ class Calculation:
         repository = source.repository
         found = self.binder.calculated(source, name)
         if found is not None:
-            # A failure inside another attribute is a failure of the row that uses it.
+            # A failure inside another attribute counts as a failure of the row that uses it.
             return Value(found.bound, tuple((number, failed) for _, failed in found.failures))
         behind = repository.attribute_behind(name)
         if behind is not None:
@@ -160,7 +160,7 @@ class Calculation:
         return self.in_order(Rows(rows.variable, source, rows.back))
 
     def in_order(self, rows: Rows) -> Rows:
-        """The rows in the repository's own order, and of equal ones by key."""
+        """The rows in the repository's own order, then by key."""
         variable = rows.variable
         orders: list[Order] = []
         for name in variable.repository.ordering:

@@ -1,4 +1,4 @@
-"""Operators on types: CAST and CONVERT. A value that has no counterpart of the type fails."""
+"""Conversion operators: CAST and CONVERT. A value that cannot be converted fails."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _INT_LEAST = fixed(-(2**31), INTEGER)
 
 class _Conversion(Operator):
     arity = 2, 2
-    #: Function that makes a whole number of a fraction.
+    #: Name of the function that rounds a fraction to an integer.
     whole: ClassVar[str]
 
     def bind(self, at: Place) -> Term:
@@ -74,7 +74,7 @@ class _Conversion(Operator):
 
 @operators.register
 class Cast(_Conversion):
-    """CAST(value, type): of a fraction the whole part."""
+    """CAST(value, type): truncates fractions."""
 
     name = "CAST"
     parameters = (_("value"), _("type"))
@@ -83,7 +83,7 @@ class Cast(_Conversion):
 
 @operators.register
 class Convert(_Conversion):
-    """CONVERT(value, type): of a fraction the nearest whole number, half away from zero."""
+    """CONVERT(value, type): rounds fractions half away from zero."""
 
     name = "CONVERT"
     parameters = (_("value"), _("type"))

@@ -51,13 +51,13 @@ class GetObjValue(Operator):
 
 
 def _check_in_database(at: Place, value: Bound) -> None:
-    """Refuse an operator that the database does not have where rows are chosen."""
+    """Refuse an operator without SQL in a condition or order of rows, which the database evaluates."""
     if (found := python_operator(value)) is not None:
         at.refuse(Message("{0} cannot decide which rows a list has", found))
 
 
 def narrowed(at: Place, rows: Rows, index: int) -> Rows:
-    """The rows for which a condition holds; one that fails does not hold."""
+    """The rows for which a condition holds; a condition that fails to evaluate does not hold."""
     if rows.limit is not None:
         at.refuse(Message("the list is cut by TOP already; put the condition inside TOP"))
     condition = at.inside(rows.variable).condition(index)

@@ -44,7 +44,7 @@ def compared(at: Place, operator: Any, left: Bound, right: Bound) -> Bound:
     try:
         result = at.calculation.binder.compare(operator, left, right, 0)
     except errors.BadRequest as exc:
-        at.refuse(errors.reason(exc))
+        at.refuse_as(exc)
     if left.nullable and right.nullable and operator in ("eq", "ge", "le"):
         result = all_of(is_not_null(left), result) or result
     return result
@@ -160,7 +160,7 @@ def one_type(at: Place, values: list[Bound]) -> list[Bound]:
         try:
             one, other = unify(result[0], value, 0)
         except errors.BadRequest as exc:
-            at.refuse(errors.reason(exc))
+            at.refuse_as(exc)
         # A date beside a date-time, or null beside anything, becomes the other's type.
         result = [one if each is result[0] else each for each in result] + [other]
     return result
@@ -273,7 +273,7 @@ class Regex(Operator):
         try:
             check_text(pattern, 0)
         except errors.BadRequest as exc:
-            at.refuse(errors.reason(exc))
+            at.refuse_as(exc)
         matched = call("matchesPattern", BOOL, text.bound, fixed(pattern, STRING))
         return Value(_or_false(matched)).with_failures(*text.failures)
 

@@ -28,7 +28,7 @@ class Operator:
 
     name        member of the model's enum of operators
     arity       least and greatest number of parameters
-    parameters  what each of them is, for people (gettext_noop)
+    parameters  names of the parameters for users (gettext_noop)
     """
 
     name: ClassVar[str] = ""

@@ -39,11 +39,12 @@ from domain.query.bind.sources import column, follow
 from domain.query.bind.texts import as_scalar, reference_text
 from domain.syntax.ast import Literal, LiteralKind
 from domain.syntax.calculations import ExpressionRow, Parameter, constants
+from foundation import errors
 from foundation.messages import TranslatableMessage as Message
 
 
 class Definition(Protocol):
-    """The definition's interface for a row (calculation.Calculation)."""
+    """The interface of a definition that rows use (calculation.Calculation)."""
 
     binder: ExpressionBinder
 
@@ -75,7 +76,7 @@ _REFUSED = frozenset({Sort.BINARY, Sort.SECRET, Sort.DURATION, Sort.TIME})
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a row is evaluated: the row, and the entity. Operators read their parameters from it.
+    """A row and the entity on which it is evaluated. Operators read their parameters from it.
 
     this     the entity whose attributes, references and collections its parameters name
     frames   (row, entity that is its input) of the rows that are being evaluated, outermost first
@@ -94,6 +95,10 @@ class Place:
         """Raise the error that names the row."""
         self.calculation.refuse(self.row.number, reason)
 
+    def refuse_as(self, error: errors.BadRequest) -> NoReturn:
+        """Raise the error that names the row, for an error of the query language, whose positions rows do not have."""
+        self.refuse(error.parameters[-1] if error.code is errors.TYPE_MISMATCH else errors.reason(error))
+
     @property
     def count(self) -> int:
         """The number of parameters."""
@@ -102,7 +107,7 @@ class Place:
     # --- parameters -----------------------------------------------------------------------------------------------
 
     def term(self, index: int) -> Term:
-        """A parameter, whatever it is."""
+        """A parameter of any kind."""
         parameter = self.row.parameters[index]
         term: Term
         match parameter.type:
@@ -127,7 +132,7 @@ class Place:
         return term
 
     def value(self, index: int) -> Value:
-        """A parameter that is a value; of an entity its guid."""
+        """A parameter that is a value; for an entity its guid."""
         term = self.term(index)
         if isinstance(term, Entity):
             return Value(term.key)
@@ -231,7 +236,7 @@ class Place:
         return value
 
     def mismatch(self, index: int, wanted: str, found: object = None) -> NoReturn:
-        """Raise the error for a parameter that is not what the operator needs."""
+        """Raise the error for a parameter of the wrong kind or type."""
         written = str(self.row.parameters[index])
         if found is None:
             self.refuse(Message("parameter {0} must be: {1}; {2} is not", index + 1, wanted, written))
@@ -259,7 +264,7 @@ class Place:
         return [self.calculation.literal(each) for each in constants(parameter.value)]
 
     def _walk(self, path: str) -> tuple[Source, str]:
-        """The entity behind all but the last name of a path with dots, and the last name."""
+        """Follow all but the last name of a path with dots; returns the entity and the last name."""
         source, names = self.this, path.strip().split(".")
         if path.startswith("@"):
             return source, CUSTOM_PREFIX + escape_code(path[1:])
@@ -336,7 +341,7 @@ class Place:
 
     @staticmethod
     def _role_name() -> Bound:
-        """The name of the caller's own role, which nobody hides from them."""
+        """The name of the caller's current role, read regardless of row policies."""
         roles = new_root(repositories["Systems.Security.Roles"], nullable=True)
         key = Input(GUID, True, FromCall("role.id"), unchanged)
         name = as_scalar(column(roles, roles.repository.attributes["Name"]))
@@ -344,7 +349,7 @@ class Place:
 
 
 def as_text(binder: ExpressionBinder, value: Bound) -> Bound:
-    """A value as text: as it is shown without a format; null stays null."""
+    """A value as text, as displayed without a format; null stays null."""
     if value.type.sort is Sort.NULL:
         return fixed(None, STRING)
     if value.type.sort in (Sort.STRING, Sort.TEXTS, Sort.CUSTOM):

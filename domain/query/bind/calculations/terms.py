@@ -31,7 +31,7 @@ Failure = tuple[int, Bound]
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value, null where its evaluation fails, and the conditions under which that happens."""
+    """A value, which is null where its evaluation fails, and the conditions under which it fails."""
 
     bound: Bound
     failures: tuple[Failure, ...] = ()
@@ -41,7 +41,7 @@ class Value:
         return replace(self, failures=_distinct((*self.failures, *failures)))
 
     def only_if(self, condition: Bound) -> tuple[Failure, ...]:
-        """Its failures where the condition holds."""
+        """The failures, restricted to where the condition holds."""
         return tuple((number, _both(condition, failed)) for number, failed in self.failures)
 
     @property
@@ -51,7 +51,7 @@ class Value:
 
     @property
     def failed_row(self) -> Bound | None:
-        """The number of the row that fails; null without a failure. None if it cannot fail."""
+        """An expression: number of the failed row, null without a failure. None if the value cannot fail."""
         if not self.failures:
             return None
         return Choice(INTEGER, True, tuple((failed, fixed(number, INTEGER)) for number, failed in self.failures))
@@ -59,7 +59,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """An entity: the row in scope behind `source`, or the first of a list.
+    """An entity: the row in scope `source`, or the first of a list.
 
     rows    the list whose first row it is; `source` is then its variable
     """
@@ -75,7 +75,7 @@ class Entity:
         return self.seen(Value(column)).bound
 
     def seen(self, value: Value) -> Value:
-        """A value that is evaluated on `source`, as a value outside: for the first of a list, by a subquery."""
+        """Convert a value on `source` for use outside: for the first of a list by a subquery, else unchanged."""
         if self.rows is None:
             return value
         return Value(
@@ -103,7 +103,7 @@ Term = Value | Entity | Rows | Selection
 
 
 def among(rows: Rows, failures: tuple[Failure, ...]) -> tuple[Failure, ...]:
-    """The failures of an aggregate over a list: each holds if it holds for some row."""
+    """The failures of an aggregate over a list: each condition holds if it holds for some row."""
     zero = fixed(0, INTEGER)
 
     def some(failed: Bound) -> Bound:

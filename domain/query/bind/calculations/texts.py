@@ -153,7 +153,7 @@ def next_number(text: str | None, language: str) -> str | None:
 
 
 def computed(at: Place, value_type: Any, compute: Any, *arguments: Bound) -> Computed:
-    """A call of an operator that only Python has."""
+    """A call of an operator that is implemented in Python only."""
     return Computed(value_type, True, at.calculation.api_name, at.row.operator, compute, arguments)
 
 

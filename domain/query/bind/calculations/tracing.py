@@ -1,4 +1,4 @@
-"""What is known of each row of a definition that is being written: its result, on which entity, or what is wrong."""
+"""Traces each row of a definition that is being edited: its result and entity, or its problem."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from foundation.messages import TranslatableMessage as Message
 
 @dataclass(slots=True)
 class RowTrace:
-    """One row.
+    """The trace of one row.
 
-    term     its result where it is evaluated first; None: it cannot be, or what needs it cannot
-    source   the entity on which it is evaluated there
+    term     its result at the first evaluation; None if the row, or the one that uses it, cannot be evaluated
+    source   the entity of the first evaluation
     problem  why it cannot be evaluated; "" if it can
-    is_used  the value needs it
+    is_used  whether the attribute's value depends on it
     """
 
     term: Term | None = None
@@ -31,11 +31,11 @@ class RowTrace:
 
 
 class Tracing(Calculation):
-    """Binds a definition with all its mistakes. `trace` fills `rows`, `value` and `problem`.
+    """Binds a definition and collects all its problems. `trace` fills `rows`, `value` and `problem`.
 
-    rows     number of the row → what is known of it
+    rows     number of the row → its trace
     value    the value of the attribute; None if it has none
-    problem  what is wrong with the definition as a whole; "" for nothing
+    problem  the problem of the definition as a whole; "" for none
     """
 
     def __init__(self, binder: ExpressionBinder, definition: Definition) -> None:
@@ -51,10 +51,9 @@ class Tracing(Calculation):
                 self.rows[number].problem = Message("two rows have this number")
 
     def trace(self, source: Source) -> None:
-        """Evaluate the value on the entity, then probe the rows that it does not need.
+        """Evaluate the value on the entity, then try the rows that the value does not need.
 
-        Of these only wrong operators and numbers of parameters are problems: on which entity they are to be evaluated
-        is not known.
+        The entity of these rows is unknown, so only wrong operators and numbers of parameters are problems.
         """
         try:
             self.value = self.result(source)
@@ -94,7 +93,7 @@ class Tracing(Calculation):
             raise
 
     def _note(self, number: int | None, exc: errors.BadRequest, reason: str) -> None:
-        """Keep the reason of an error at the row that raised it, not at the rows that it passes on its way out."""
+        """Note an error at the row that raised it, not at the rows through which it propagates."""
         if self._is_probing or exc is self._noted:
             return
         self._noted = exc

@@ -130,10 +130,10 @@ def test_a_path_finds_by_any_attribute(api: Api, world: World) -> None:
     assert found["CurrencySign"] == "USD"
 
 
-def test_a_refused_row_says_where_it_is_and_what_it_holds(api: Api) -> None:
+def test_a_row_says_where_it_is_and_a_refused_one_what_it_holds(api: Api) -> None:
     body = run(api, "CurrencySign,Name\nUSD,Dollar\n,Nothing\n", repository=SET)
     good, bad = body["objects"]
-    assert "@erpnet.source" not in good
+    assert good["@erpnet.source"] == {"sheet": "", "row": 2}
     assert bad["@erpnet.source"] == {"sheet": "", "row": 3, "cells": {"CurrencySign": "", "Name": "Nothing"}}
     assert api.get(f"{CURRENCIES}/$count").content == b"2"
 

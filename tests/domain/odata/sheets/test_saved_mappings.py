@@ -15,8 +15,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from domain.model.saved_mappings import SavedMapping
-from domain.odata.sheets.saved import MOST_OF_USER
+from domain.model.saved_settings import MOST_OF_USER, SavedMapping
 from identity.models import User
 from tests.domain.odata.sheets.test_import_sheets import SET, run, send, states
 from tests.domain.security.conftest import caller, give_role

@@ -32,7 +32,7 @@ from .rules import parse_common_expression
         ("isdefined(1)", 10, "Expected a path"),
         ("Id eq guid'6ba7b810-9dad-11d1-80b4-00c04fd430c8'", 6, "have neither prefix nor quotes"),
         ("Date eq datetime'2024-01-01'", 8, "have neither prefix nor quotes"),
-        ("Date eq 2024-02-30", 8, "'2024-02-30' is not a date of the calendar."),
+        ("Date eq 2024-02-30", 8, "'2024-02-30' is not a date of the calendar, such as 2026-01-31."),
         ("Date eq 2024-01-01T00:00:00+2", 8, "Z or a distance from UTC"),
         ("Lines/any(l)", 11, "Expected ':'"),
         ("Lines/all()", 10, "the name of a lambda variable"),

@@ -1,4 +1,4 @@
-"""Change signals (foundation.stamps) in a test's transaction, where nothing commits and so nothing tells of them."""
+"""Makes changed cache versions visible at once in tests, whose transactions never commit and so never announce them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from foundation import stamps
+from foundation import cache_versions
 
 
 def seen_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever asks after a change, or after one was taken back, reads the stamps anew."""
+    """Expire the known cache versions after each bump and each rollback."""
     for owner, name in (
-        (stamps, "bump"),
+        (cache_versions, "bump"),
         (BaseDatabaseWrapper, "rollback"),
         (BaseDatabaseWrapper, "savepoint_rollback"),
     ):
@@ -28,6 +28,6 @@ def _then_expire(change: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return change(*args, **kwargs)
         finally:
-            stamps.expire()
+            cache_versions.expire()
 
     return changed

@@ -1,7 +1,7 @@
-"""A memory-mapped file of one word, shared by all processes of a machine, that changes with every version stamp.
+"""A memory-mapped file of one word that all processes of a machine share; it changes with every cache version.
 
-Comparing the word costs one memory read. It only shows that some stamp (foundation.stamps) has changed; the database
-has the values. A torn read, or a write without a change, costs one query.
+Comparing the word costs one memory read. It only shows that some cache version (foundation.cache_versions) has changed;
+the database has the values. A torn read, or a write without a change, costs one query.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WORD = struct.Struct("=Q")
 _NO_WORD = (0,)
 
 
-class StampBoard:
+class SharedWord:
     """One process's mapping of the file; `word[0]` is the current word."""
 
     def __init__(self, path: Path) -> None:
@@ -28,9 +28,9 @@ class StampBoard:
         self.word: Sequence[int] = _NO_WORD
         self._file: tuple[int, int] | None = None
         self._failed = False
-        self.follow()
+        self.remap()
 
-    def follow(self) -> None:
+    def remap(self) -> None:
         """Map the file again if it has been removed or replaced."""
         try:
             result = os.stat(self.path)
@@ -40,7 +40,7 @@ class StampBoard:
         if not is_mapped:
             self._open(None)
 
-    def announce(self, word: int) -> None:
+    def write(self, word: int) -> None:
         """Write a word of 64 bits that the file never had."""
         self._open(word)
 

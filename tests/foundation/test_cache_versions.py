@@ -13,31 +13,31 @@ import pytest
 from django.conf import settings
 from django.db import connection, transaction
 
-from foundation import stamps
-from foundation.stamp_board import StampBoard
-from foundation.stamp_signals import StampSignals
+from foundation import cache_versions
+from foundation.cache_version_signals import CacheVersionSignals
+from foundation.shared_word import SharedWord
 from tests.support.waiting import eventually
 
-pytestmark = pytest.mark.stamps_by_the_clock
+pytestmark = pytest.mark.cache_versions_by_the_clock
 
 NAME = "test"
 
 
 @pytest.fixture(autouse=True)
 def known_afresh() -> Iterator[None]:
-    stamps.expire()
+    cache_versions.expire()
     yield
-    stamps.expire()
+    cache_versions.expire()
 
 
 def bumped() -> int:
-    stamps.bump(NAME)
-    stamps.expire()
-    return stamps.current(NAME)
+    cache_versions.bump(NAME)
+    cache_versions.expire()
+    return cache_versions.current(NAME)
 
 
 def test_a_stamp_that_was_never_bumped_is_0(db: None) -> None:
-    assert stamps.current("never") == 0
+    assert cache_versions.current("never") == 0
 
 
 def test_each_bump_gives_another_value(db: None) -> None:
@@ -52,8 +52,8 @@ def test_a_value_that_was_rolled_back_never_comes_again(db: None) -> None:
         with transaction.atomic():
             rolled_back.append(bumped())
             transaction.set_rollback(True)
-    stamps.expire()
-    assert stamps.current(NAME) == seen
+    cache_versions.expire()
+    assert cache_versions.current(NAME) == seen
     assert bumped() not in {seen, *rolled_back}
     assert len(set(rolled_back)) == 10
 
@@ -61,8 +61,8 @@ def test_a_value_that_was_rolled_back_never_comes_again(db: None) -> None:
 def test_what_another_process_s_clock_gives_at_the_same_moment_differs(
     db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("foundation.stamps.time.time_ns", lambda: 1_800_000_000_000_000_000)
-    assert len({stamps._unused() for _ in range(40)}) > 20
+    monkeypatch.setattr("foundation.cache_versions.time.time_ns", lambda: 1_800_000_000_000_000_000)
+    assert len({cache_versions._unused() for _ in range(40)}) > 20
 
 
 redis_only = pytest.mark.skipif(not settings.REDIS_URL, reason="signals go through Redis")
@@ -72,8 +72,8 @@ redis_only = pytest.mark.skipif(not settings.REDIS_URL, reason="signals go throu
 def test_a_change_is_heard_of_by_other_processes_at_once(db: None) -> None:
     heard: list[str] = []
     channel = f"test:{uuid.uuid4()}"
-    here = StampSignals(settings.REDIS_URL, channel, lambda: heard.append("a"))
-    there = StampSignals(settings.REDIS_URL, channel, lambda: heard.append("b"))
+    here = CacheVersionSignals(settings.REDIS_URL, channel, lambda: heard.append("a"))
+    there = CacheVersionSignals(settings.REDIS_URL, channel, lambda: heard.append("b"))
     assert here.listening.wait(60)
     assert there.listening.wait(60)
     assert eventually(lambda: sorted(heard) == ["a", "b"])  # whatever changed before they listened
@@ -87,14 +87,14 @@ def test_a_change_is_heard_of_by_other_processes_at_once(db: None) -> None:
 @redis_only
 @pytest.mark.django_db(transaction=True)
 def test_who_is_told_of_a_change_asks_again_long_before_the_next_check(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stamps, "CHECK_SECONDS", 3600.0)
-    before = stamps.current(NAME)
-    own = stamps.signals()
+    monkeypatch.setattr(cache_versions, "CHECK_SECONDS", 3600.0)
+    before = cache_versions.current(NAME)
+    own = cache_versions.signals()
     assert own is not None
     assert own.listening.wait(60)
-    stamps.current(NAME)
+    cache_versions.current(NAME)
     # Another process: it changes the stamp and announces that, on the channel of this database.
-    other = StampSignals(settings.REDIS_URL, own.channel, lambda: None)
+    other = CacheVersionSignals(settings.REDIS_URL, own.channel, lambda: None)
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO foundation_versionstamp (name, value) VALUES (%s, %s)"
@@ -102,11 +102,11 @@ def test_who_is_told_of_a_change_asks_again_long_before_the_next_check(monkeypat
             [NAME, before + 1],
         )
     other.announce()
-    assert eventually(lambda: stamps.current(NAME) == before + 1)
+    assert eventually(lambda: cache_versions.current(NAME) == before + 1)
 
 
 def test_a_redis_that_is_not_there_is_said_once_and_costs_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    alone = StampSignals("redis://127.0.0.1:9/0", "test", lambda: None)
+    alone = CacheVersionSignals("redis://127.0.0.1:9/0", "test", lambda: None)
     assert eventually(lambda: "interrupted" in caplog.text)
     alone.announce()
     assert "a little later" in caplog.text
@@ -118,7 +118,7 @@ class TestAnotherProcess:
 
     @pytest.fixture(autouse=True)
     def far_from_the_next_check(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(stamps, "CHECK_SECONDS", 3600.0)
+        monkeypatch.setattr(cache_versions, "CHECK_SECONDS", 3600.0)
 
     def commit(self, value: int) -> None:
         with connection.cursor() as cursor:
@@ -129,55 +129,55 @@ class TestAnotherProcess:
             )
 
     def test_what_it_announces_is_seen_by_the_next_look(self, db: None) -> None:
-        other = StampBoard(stamps.board().path)
+        other = SharedWord(cache_versions.shared_word().path)
         for value in range(1, 20):
-            stamps.current(NAME)
+            cache_versions.current(NAME)
             self.commit(value)
-            other.announce(value)
-            assert stamps.current(NAME) == value
+            other.write(value)
+            assert cache_versions.current(NAME) == value
 
     def test_what_it_does_not_announce_is_seen_by_the_next_write(self, db: None) -> None:
         self.commit(1)
-        stamps.current(NAME)
+        cache_versions.current(NAME)
         self.commit(2)
-        stamps.check()
-        assert stamps.current(NAME) == 2
+        cache_versions.check()
+        assert cache_versions.current(NAME) == 2
 
     def test_what_it_does_not_announce_is_seen_within_a_second(self, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
         self.commit(1)
-        stamps.check()
+        cache_versions.check()
         self.commit(2)
-        assert stamps.current(NAME) == 1
+        assert cache_versions.current(NAME) == 1
         monkeypatch.undo()
-        now = time.monotonic()
-        monkeypatch.setattr("foundation.stamps.time.monotonic", lambda: now + stamps.CHECK_SECONDS + 0.1)
-        assert stamps.current(NAME) == 2
-        assert stamps.CHECK_SECONDS < 1
+        later = time.monotonic() + cache_versions.CHECK_SECONDS + 0.1
+        monkeypatch.setattr("foundation.cache_versions.time.monotonic", lambda: later)
+        assert cache_versions.current(NAME) == 2
+        assert cache_versions.CHECK_SECONDS < 1
 
     def test_a_reading_that_began_earlier_does_not_replace_a_later_one(self, db: None) -> None:
         def slow(text: str) -> list[tuple[str, int]]:
             self.commit(2)
-            stamps.check()
+            cache_versions.check()
             return [(NAME, 1)]
 
-        stamps.check(slow)
-        assert stamps.current(NAME) == 2
+        cache_versions.check(slow)
+        assert cache_versions.current(NAME) == 2
 
     def test_a_reading_that_ends_later_with_a_later_change_is_kept(self, db: None) -> None:
         def slow(text: str) -> list[tuple[str, int]]:
-            stamps.check()
+            cache_versions.check()
             self.commit(2)
             return [(NAME, 2)]
 
         self.commit(1)
-        stamps.check(slow)
-        assert stamps.current(NAME) == 2
+        cache_versions.check(slow)
+        assert cache_versions.current(NAME) == 2
 
 
 class TestATransactionThatBumps:
     @pytest.fixture(autouse=True)
     def no_period(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(stamps, "CHECK_SECONDS", 3600.0)
+        monkeypatch.setattr(cache_versions, "CHECK_SECONDS", 3600.0)
 
     def seen_by_another_thread(self) -> int:
         with ThreadPoolExecutor(1) as pool:
@@ -185,77 +185,77 @@ class TestATransactionThatBumps:
 
     def _seen(self) -> int:
         try:
-            return stamps.current(NAME)
+            return cache_versions.current(NAME)
         finally:
             connection.close()
 
     @pytest.mark.django_db(transaction=True)
     def test_sees_its_own_stamp_and_others_see_it_after_the_commit(self) -> None:
-        before = stamps.current(NAME)
+        before = cache_versions.current(NAME)
         with transaction.atomic():
-            stamps.bump(NAME)
-            mine = stamps.current(NAME)
+            cache_versions.bump(NAME)
+            mine = cache_versions.current(NAME)
             assert mine != before
-            stamps.expire()
-            assert stamps.current(NAME) == mine
-            stamps.check()
+            cache_versions.expire()
+            assert cache_versions.current(NAME) == mine
+            cache_versions.check()
             assert self.seen_by_another_thread() == before
-        assert stamps.current(NAME) == self.seen_by_another_thread() == mine
+        assert cache_versions.current(NAME) == self.seen_by_another_thread() == mine
 
     @pytest.mark.django_db(transaction=True)
     def test_forgets_what_it_takes_back(self) -> None:
-        before = stamps.current(NAME)
+        before = cache_versions.current(NAME)
         with transaction.atomic():
             with transaction.atomic():
-                stamps.bump(NAME)
+                cache_versions.bump(NAME)
                 transaction.set_rollback(True)
-            assert stamps.current(NAME) == before
-            stamps.bump(NAME)
-            assert stamps.current(NAME) != before
+            assert cache_versions.current(NAME) == before
+            cache_versions.bump(NAME)
+            assert cache_versions.current(NAME) != before
             transaction.set_rollback(True)
-        assert stamps.current(NAME) == before
+        assert cache_versions.current(NAME) == before
 
 
-class TestTheBoard:
+class TestTheSharedWord:
     def test_a_word_reaches_whoever_maps_the_file(self, tmp_path: Path) -> None:
-        here, there = StampBoard(tmp_path / "board"), StampBoard(tmp_path / "board")
+        here, there = SharedWord(tmp_path / "word"), SharedWord(tmp_path / "word")
         for word in (1, 2**64 - 1, 3):
-            here.announce(word)
+            here.write(word)
             assert here.word[0] == there.word[0] == word
-        assert (tmp_path / "board").stat().st_mode & 0o777 == 0o600
+        assert (tmp_path / "word").stat().st_mode & 0o777 == 0o600
 
     @pytest.mark.parametrize("replaced", [False, True])
     def test_a_file_that_was_removed_is_made_again_and_found(self, tmp_path: Path, replaced: bool) -> None:
-        path = tmp_path / "board"
-        here, there = StampBoard(path), StampBoard(path)
+        path = tmp_path / "word"
+        here, there = SharedWord(path), SharedWord(path)
         path.unlink()
         if replaced:
             path.write_bytes(b"")
-        here.announce(7)
-        there.follow()
+        here.write(7)
+        there.remap()
         assert here.word[0] == there.word[0] == 7
 
     def test_an_empty_file_keeps_what_is_written_first(self, tmp_path: Path) -> None:
-        (tmp_path / "board").touch()
-        here = StampBoard(tmp_path / "board")
-        here.announce(7)
-        assert StampBoard(tmp_path / "board").word[0] == here.word[0] == 7
+        (tmp_path / "word").touch()
+        here = SharedWord(tmp_path / "word")
+        here.write(7)
+        assert SharedWord(tmp_path / "word").word[0] == here.word[0] == 7
 
     def test_a_file_that_cannot_be_used_is_said_once_and_tried_again(
         self, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
-        board = StampBoard(tmp_path / "missing" / "board")
-        board.announce(7)
-        board.follow()
-        assert board.word[0] == 0
+        word = SharedWord(tmp_path / "missing" / "word")
+        word.write(7)
+        word.remap()
+        assert word.word[0] == 0
         assert caplog.text.count("a little later") == 1
         (tmp_path / "missing").mkdir()
-        board.announce(8)
-        assert board.word[0] == 8
+        word.write(8)
+        assert word.word[0] == 8
 
     def test_a_forked_process_announces_to_its_parent(self, tmp_path: Path) -> None:
-        board = StampBoard(tmp_path / "board")
-        child = multiprocessing.get_context("fork").Process(target=board.announce, args=(9,))
+        word = SharedWord(tmp_path / "word")
+        child = multiprocessing.get_context("fork").Process(target=word.write, args=(9,))
         child.start()
         child.join(60)
-        assert board.word[0] == 9
+        assert word.word[0] == 9

@@ -1,17 +1,17 @@
-"""Version stamps: a changed stamp invalidates the caches of a process.
+"""Cache versions: numbers in the database whose change invalidates the caches of every process.
 
-A cache stores the stamp of its source and compares it with `current(name)` before each use. Code that changes the
-source calls `bump(name)` in the same database transaction. A committed change then takes effect
+A cache stores the cache version of its source and compares it with `current(name)` before each use. Code that changes
+the source calls `bump(name)` in the same database transaction. A committed change then takes effect
 
 - for the next request on every process of the machine: after the commit and before the response, the process changes
-  a word in a file that all processes map (foundation.stamp_board). `current` reads the stamps again when the word
-  differs. Otherwise it runs no query, so the call takes well under a microsecond;
-- for every write on every node whose database transaction begins later: `check` reads the stamps at its start;
-- for reads on other nodes within CHECK_SECONDS, with Redis at once (foundation.stamp_signals). The same holds on the
-  same machine if a process died between commit and announcement, or if the file cannot be written.
+  a word in a file that all processes map (foundation.shared_word). `current` reads the cache versions again when the
+  word differs. Otherwise it runs no query, so the call takes well under a microsecond;
+- for every write on every node whose database transaction begins later: `check` reads the cache versions at its start;
+- for reads on other nodes within CHECK_SECONDS, with Redis at once (foundation.cache_version_signals). The same holds
+  on the same machine if a process died between commit and announcement, or if the file cannot be written.
 
-A transaction that has bumped a stamp sees its own values; other threads see them after its commit. The transaction's
-caches are stored under these values, which no other transaction has.
+A transaction that has bumped a cache version sees its own values; other threads see them after its commit. The
+transaction's caches are stored under these values, which no other transaction has.
 
 Stamps can only be compared for equality. They are timestamps, not counters: after a rollback, a counter would give the
 same value to the next change, and a cache built before the rollback would miss that change.
@@ -31,17 +31,17 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from foundation.per_process import PerProcess
-from foundation.stamp_board import StampBoard
+from foundation.shared_word import SharedWord
 
 if TYPE_CHECKING:
-    from foundation.stamp_signals import StampSignals
+    from foundation.cache_version_signals import CacheVersionSignals
 
-#: How long a change on another node, or one that was not announced, may go unnoticed by reads.
+#: Maximum age of the cache versions for reads, if a change on another node or an unannounced one occurs.
 CHECK_SECONDS = 0.5
-#: Queries for the stamps, while those of other threads end in between with other values.
+#: Queries for the cache versions, while those of other threads end in between with other values.
 _ATTEMPTS = 5
 #: In DATA_DIR.
-BOARD_NAME = "change_signals.bin"
+WORD_FILE_NAME = "change_signals.bin"
 
 # foundation.models.VersionStamp
 _READ = "SELECT name, value FROM foundation_versionstamp"
@@ -58,7 +58,7 @@ Fetch = Callable[[str], list[tuple[Any, ...]]]
 class _Known:
     """Stamps as one query read them.
 
-    word         word of the board before the query
+    word         value of the shared word before the query
     expirations  value of `_expirations` before the query
     """
 
@@ -77,15 +77,15 @@ class _Bump:
 
     def __call__(self) -> None:
         expire()
-        board().announce(random.getrandbits(64))
+        shared_word().write(random.getrandbits(64))
         if (pushed := signals()) is not None:
             pushed.announce()
 
 
 class _Own(threading.local):
-    """Bumps of this thread in its open database transaction, and the stamps as that transaction sees them.
+    """Bumps of this thread in its open database transaction, and the cache versions as that transaction sees them.
 
-    held  the values that the thread keeps for now
+    held  values frozen by `held`
     """
 
     held: Mapping[str, int] | None = None
@@ -98,39 +98,39 @@ _expirations = 0
 _checked_at = float("-inf")
 _known = _Known(0, -1)
 _own = _Own()
-_board: StampBoard | None = None
+_shared_word: SharedWord | None = None
 #: (process id, signals): a forked process does not inherit its parent's threads.
-_signals: tuple[int, StampSignals | None] | None = None
+_signals: tuple[int, CacheVersionSignals | None] | None = None
 
 
 def current(name: str) -> int:
-    """The current value of the stamp (see the module for how new it is); 0 if it was never bumped."""
+    """The current value (see the module for its age); 0 if it was never bumped."""
     return values().get(name, 0)
 
 
 def values() -> Mapping[str, int]:
-    """The current values of all stamps: the same mapping as long as the process has read no other values."""
+    """The current values of all cache versions: the same mapping as long as the process has read no other values."""
     global _checked_at
     if _own.held is not None:
         return _own.held
     if _own.bumps and (bumps := _unfinished()):
         return _own_view(bumps)
     known = _known
-    if _board is None or _board.word[0] != known.word or _expirations != known.expirations:
+    if _shared_word is None or _shared_word.word[0] != known.word or _expirations != known.expirations:
         known = _read()
     elif (now := time.monotonic()) - _checked_at >= CHECK_SECONDS:
         # Set before the query: if it fails, the next callers must not all repeat it.
         _checked_at = now
-        _board.follow()
+        _shared_word.remap()
         known = _read()
     return known.values
 
 
 @contextmanager
 def held() -> Iterator[Mapping[str, int]]:
-    """The stamps of now, which this thread keeps meanwhile.
+    """Freeze the cache versions that this thread sees.
 
-    For reads from a replica, which may not have a later change yet: what is cached then must not count as having it.
+    For reads from a replica that may lag behind: a cache filled from it must not be labelled with a later version.
     """
     before, _own.held = _own.held, values()
     try:
@@ -156,7 +156,7 @@ def is_bumped(name: str) -> bool:
 
 
 def check(fetch: Fetch | None = None) -> None:
-    """Read the stamps now. A write calls this when its transaction begins, so that it sees every earlier commit.
+    """Read the cache versions now. Writes call this when their transaction begins, to see every earlier commit.
 
     fetch: runs the query, for callers with a faster way than Django's cursor.
     """
@@ -171,24 +171,24 @@ def expire() -> None:
         _expirations += 1
 
 
-def board() -> StampBoard:
-    """The board with the word that this machine's processes share."""
-    global _board
-    if _board is None:
-        _board = StampBoard(settings.DATA_DIR / BOARD_NAME)
-    return _board
+def shared_word() -> SharedWord:
+    """The word that the processes of this machine share."""
+    global _shared_word
+    if _shared_word is None:
+        _shared_word = SharedWord(settings.DATA_DIR / WORD_FILE_NAME)
+    return _shared_word
 
 
 @PerProcess
-def signals() -> StampSignals | None:
+def signals() -> CacheVersionSignals | None:
     """Announces changes between nodes; the first call starts listening. None without Redis."""
     if not settings.REDIS_URL:
         return None
-    from foundation.stamp_signals import StampSignals  # the Redis client is slow to import
+    from foundation.cache_version_signals import CacheVersionSignals  # the Redis client is slow to import
 
     # Instances may share a Redis; each has its own database.
     channel = f"stamps:{connection.settings_dict.get('HOST')}:{connection.settings_dict['NAME']}"
-    return StampSignals(settings.REDIS_URL, channel, expire)
+    return CacheVersionSignals(settings.REDIS_URL, channel, expire)
 
 
 def _unused() -> int:
@@ -197,12 +197,12 @@ def _unused() -> int:
 
 
 def _read(fetch: Fetch | None = None) -> _Known:
-    """Read the stamps for the whole process. A transaction that has bumped uses `_own_view` instead."""
+    """Read the cache versions for the whole process. A transaction that has bumped uses `_own_view` instead."""
     global _known, _checked_at
     signals()  # must listen before the query
     for _ in range(_ATTEMPTS):
         # All read before the query, so that the next caller notices a change made during it.
-        before, word, expirations, now = _known, board().word[0], _expirations, time.monotonic()
+        before, word, expirations, now = _known, shared_word().word[0], _expirations, time.monotonic()
         read: Mapping[str, int] = dict((fetch or _fetch)(_READ))
         with _lock:
             values = _known.values if read == _known.values else read
@@ -233,7 +233,7 @@ def _unfinished() -> tuple[_Bump, ...]:
 
 
 def _own_view(bumps: tuple[_Bump, ...]) -> Mapping[str, int]:
-    """The stamps as the transaction that made these bumps sees them; cached until the next bump or expiration."""
+    """The cache versions as this thread's transaction sees them; cached until the next bump or expiration."""
     view = _own.view
     if view is None or view[0] is not bumps or view[1] != _expirations:
         view = _own.view = (bumps, _expirations, dict(_fetch(_READ)))

@@ -1,7 +1,7 @@
-"""Notifies other nodes of changed version stamps through Redis (ARCHITECTURE: "Several nodes").
+"""Notifies other nodes of changed cache versions through Redis (ARCHITECTURE: "Several nodes").
 
-A process that bumps a stamp notifies the processes of all nodes, which then read the stamps at the next use instead of
-up to CHECK_SECONDS later. A lost notification costs only that delay, so nothing waits for one.
+A process that bumps a cache version notifies the processes of all nodes, which then read the cache versions at the next
+use instead of up to CHECK_SECONDS later. A lost notification costs only that delay, so nothing waits for one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BACKOFF = EqualJitterBackoff(cap=30.0, base=0.5)
 _CONNECT_SECONDS = 1.0
 
 
-class StampSignals:
+class CacheVersionSignals:
     """A Redis channel: `announce` notifies the other processes, `on_signal` is called for their notifications."""
 
     def __init__(self, url: str, channel: str, on_signal: Callable[[], None]) -> None:
@@ -35,7 +35,7 @@ class StampSignals:
         threading.Thread(target=self._listen, name="stamp-signals", daemon=True).start()
 
     def announce(self) -> None:
-        """Notify the other processes that some stamp has changed."""
+        """Notify the other processes that some cache version has changed."""
         try:
             self._redis.publish(self.channel, self._sender)
         except redis.RedisError as error:
