@@ -27,7 +27,7 @@ from granian.server.mp import MPServer, WorkerProcess
 from foundation import execution_slot
 from platform_site.environment import BASE_DIR
 from platform_site.serving.connection_balance import ConnectionBalance, SharedCounts
-from platform_site.serving.listening import SPREADS_CONNECTIONS, drain, open_listening, undrain
+from platform_site.serving.listening import SPREADS_CONNECTIONS, drain, open_listening
 from platform_site.serving.scheduler import SERVER_THREADS, Scheduler
 from platform_site.serving.stopping import on_stop
 
@@ -59,8 +59,8 @@ class Server(MPServer):
 class WebServer:
     """The processes of a server.
 
-    shared   the listening socket of all of them: one that the caller has opened, or where the system does not spread
-             connections over several
+    shared   the listening socket of all processes, if the caller of `serve` owns it, or if the system does not
+             distribute connections over several
     """
 
     host: str
@@ -114,7 +114,9 @@ def serve_in_process(
     stop.add_cb(ended.set)
 
     def end() -> None:
-        drain(listening)
+        # A shared socket stays open without this process: connections wait there for the next one.
+        if server.shared is None:
+            drain(listening)
         # The server finishes its requests before it ends, so waits for changes must end.
         change_waits.stop()
         hub.stop()
@@ -147,8 +149,6 @@ def serve_in_process(
     # The receiver replaces the event loop, of which the server uses only the two methods that run a callback.
     getattr(worker, WORKERS_METHODS[runtime_mode][False])(_scheduler(receiver, loop), receiver, stop)
     ended.wait()
-    if server.shared is not None:
-        undrain(listening)
     scheduler.finish(FINISH_SECONDS)
 
 
@@ -180,17 +180,17 @@ def serve(
     listening: socket.socket | None = None,
     counts: SharedCounts | None = None,
 ) -> None:
-    """Serve until SIGTERM. Called in a process of its own. Raises OSError when the address is taken.
+    """Serve until SIGTERM. Call in a separate process. Raises OSError if the address is in use.
 
-    listening   a socket of the caller, on which connections may wait already
-    counts      made by the caller, who reads them
+    listening   the caller's listening socket, which may have waiting connections
+    counts      the connection counts, if the caller reads them
     """
-    # The processes share the memory of the counts and what is loaded.
+    # Fork, so that the processes share the memory of the counts and of the loaded code.
     multiprocessing.set_start_method("fork", force=True)
-    # No other program gets the port while a process starts again.
+    # Reserve the port, so that no other program binds it while a process restarts.
     reserved = listening or open_listening(host, port)
     spreads = SPREADS_CONNECTIONS and listening is None
-    # Two servers of one user could share the port by mistake: the second one cannot take this name.
+    # Two servers of one user could share the port by mistake: only one can bind this abstract name.
     named = socket.socket(socket.AF_UNIX)
     if spreads:
         named.bind(f"\0business-platform {host}:{port}")

@@ -33,7 +33,6 @@ from platform_site.serving.addresses import bound
 from platform_site.serving.children import RESTART_DELAY_SECONDS, STOP_TIMEOUT_SECONDS, begin, fork
 from platform_site.serving.console import Console
 from platform_site.serving.granian_server import BACKLOG
-from platform_site.serving.listening import undrain
 from platform_site.tenants import process
 from platform_site.tenants.directory import Tenant, TenantError, conflicts, tenants
 from platform_site.tenants.due_work import LATEST
@@ -389,8 +388,6 @@ class Pool:
             if served.listening is None and not served.tenant.settings_file.exists():
                 self._served.pop(served.tenant.name, None)
                 continue
-            if served.listening is not None:
-                undrain(served.listening)
             self._watch(served)
 
     def _note_failure(self, served: Served, what: str) -> None:

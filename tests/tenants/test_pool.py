@@ -129,7 +129,7 @@ def test_killed_processes_disturb_no_other_tenant_and_start_again(pool: Pool) ->
 
 def test_a_suspended_tenant_is_answered_by_the_pool(pool: Pool) -> None:
     cy = tenant(pool, "cy")
-    assert answers(pool, "cy") == 200
+    assert eventually(lambda: answers(pool, "cy") == 200, 10)
     cy.suspend(is_suspended=True)
     assert eventually(lambda: answers(pool, "cy") == 503, 40)
     assert pool.stops(cy)
