@@ -12,7 +12,8 @@ import foundation.messages
 import foundation.texts
 
 FOLDER = Path(domain.syntax.__file__).parent
-MODULES = [*sorted(FOLDER.rglob("*.py")), *(Path(str(each.__file__)) for each in (foundation.messages, foundation.guids, foundation.texts))]
+SHARED = (foundation.messages, foundation.guids, foundation.texts)
+MODULES = [*sorted(FOLDER.rglob("*.py")), *(Path(str(each.__file__)) for each in SHARED)]
 OWN = ("domain.syntax", "foundation.messages", "foundation.guids", "foundation.texts")
 
 
