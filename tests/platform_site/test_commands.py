@@ -18,6 +18,7 @@ from django.core.management import BaseCommand, call_command, get_commands, load
 
 from domain.dataset.tables.history import ObjectChange, ObjectChangeset
 from domain.dataset.tables.models import ChangeFeedEntry, DomainTransaction, IdempotentAnswer
+from domain.entities.systems_monitoring import InformationMessage
 from foundation.fields import utc_now
 from foundation.guids import new_guid
 from foundation.pruning import pruners
@@ -290,6 +291,9 @@ def leave_something_old() -> None:
         job_id=new_guid(), job_name="old", job_type="Prune", trigger="Manual", due=old, state="Failed"
     )
     RecordedRequest.objects.create(request_id="old", at=old, status=404, duration_ms=1, queries=0)
+    InformationMessage._default_manager.create(
+        machine_name="old", message="old", process_description="old", user_name="old", information_message_time=old
+    )
     new_web_hook("http://93.184.216.34/")
     WebHookDelivery.objects.filter(pk=new_delivery("HOOK", new_currency()).pk).update(
         state="Delivered", finish_time_utc=old

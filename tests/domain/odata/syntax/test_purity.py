@@ -9,10 +9,12 @@ import pytest
 import domain.syntax
 import foundation.guids
 import foundation.messages
+import foundation.texts
 
 FOLDER = Path(domain.syntax.__file__).parent
-MODULES = [*sorted(FOLDER.rglob("*.py")), Path(foundation.messages.__file__), Path(foundation.guids.__file__)]
-OWN = ("domain.syntax", "foundation.messages", "foundation.guids")
+SHARED = (foundation.messages, foundation.guids, foundation.texts)
+MODULES = [*sorted(FOLDER.rglob("*.py")), *(Path(str(each.__file__)) for each in SHARED)]
+OWN = ("domain.syntax", "foundation.messages", "foundation.guids", "foundation.texts")
 
 
 def imported(module: Path) -> set[str]:
