@@ -530,7 +530,7 @@ def test_a_stale_etag_in_a_body_of_401_is_412(
     body = json.loads(json.dumps(body).replace("{parent}", parent["@odata.id"]))
     refused = api.patch(group["@odata.id"], body, **version)
     assert (refused.status_code, error_of(refused)["type"]) == (412, "PreconditionFailed")
-    fresh = json.loads(json.dumps(body).replace("99", "1"))
+    fresh = json.loads(json.dumps(body).replace(json.dumps('W/"99"'), json.dumps('W/"1"')))
     assert api.patch(group["@odata.id"], fresh, **version).status_code == 204
 
 
