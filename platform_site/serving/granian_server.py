@@ -27,7 +27,7 @@ from granian.server.mp import MPServer, WorkerProcess
 from foundation import execution_slot
 from platform_site.environment import BASE_DIR
 from platform_site.serving.connection_balance import ConnectionBalance, SharedCounts
-from platform_site.serving.listening import SPREADS_CONNECTIONS, drain, open_listening
+from platform_site.serving.listening import SPREADS_CONNECTIONS, drain, open_listening, undrain
 from platform_site.serving.scheduler import SERVER_THREADS, Scheduler
 from platform_site.serving.stopping import on_stop
 
@@ -114,9 +114,7 @@ def serve_in_process(
     stop.add_cb(ended.set)
 
     def end() -> None:
-        # A shared socket stays open without this process: connections wait there for the next one.
-        if server.shared is None:
-            drain(listening)
+        drain(listening)
         # The server finishes its requests before it ends, so waits for changes must end.
         change_waits.stop()
         hub.stop()
@@ -149,6 +147,8 @@ def serve_in_process(
     # The receiver replaces the event loop, of which the server uses only the two methods that run a callback.
     getattr(worker, WORKERS_METHODS[runtime_mode][False])(_scheduler(receiver, loop), receiver, stop)
     ended.wait()
+    if server.shared is not None:
+        undrain(listening)
     scheduler.finish(FINISH_SECONDS)
 
 

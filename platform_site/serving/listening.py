@@ -6,6 +6,7 @@ compete for it. When a process ends, its socket is closed and the others get its
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import socket
 import struct
@@ -21,7 +22,7 @@ DRAIN_SECONDS = 0.1
 #: Maximum wait for a server that accepts no more connections because it is overloaded or hangs.
 DRAIN_TIMEOUT_SECONDS = 2.0
 
-_SO_ATTACH_FILTER = 26  # asm-generic/socket.h
+_SO_ATTACH_FILTER, _SO_DETACH_FILTER = 26, 27  # asm-generic/socket.h
 _TCPI_UNACKED_OFFSET = 24  # struct tcp_info of linux/tcp.h; of a listening socket: connections not accepted yet
 # Classic BPF filter "drop SYN packets, pass all else" over a TCP header, as (code, true, false, operand).
 _DROP_SYN = (
@@ -61,6 +62,13 @@ def drain(listening: socket.socket) -> None:
     while (now < quiet_at or _waiting(listening)) and now < deadline:
         time.sleep(0.01)
         now = time.monotonic()
+
+
+def undrain(listening: socket.socket) -> None:
+    """Let new connections wait on a drained socket that stays open, until a process accepts them."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):  # it was not drained
+            listening.setsockopt(socket.SOL_SOCKET, _SO_DETACH_FILTER, 0)
 
 
 def _waiting(listening: socket.socket) -> int:

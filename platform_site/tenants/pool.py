@@ -33,6 +33,7 @@ from platform_site.serving.addresses import bound
 from platform_site.serving.children import RESTART_DELAY_SECONDS, STOP_TIMEOUT_SECONDS, begin, fork
 from platform_site.serving.console import Console
 from platform_site.serving.granian_server import BACKLOG
+from platform_site.serving.listening import undrain
 from platform_site.tenants import process
 from platform_site.tenants.directory import Tenant, TenantError, conflicts, tenants
 from platform_site.tenants.due_work import LATEST
@@ -181,6 +182,10 @@ class Pool:
     def _look(self) -> None:
         """Take up what has changed in the directory."""
         self._looked = time.monotonic()
+        for served in self._served.values():
+            if served.process is None and served.listening is not None:
+                # A web process that outlived its supervisor may have drained the socket since.
+                undrain(served.listening)
         if not self.directory.is_dir():
             return  # not made yet, or its file system is away for a moment
         found = {tenant.name: tenant for tenant in tenants(self.directory)}
@@ -388,6 +393,8 @@ class Pool:
             if served.listening is None and not served.tenant.settings_file.exists():
                 self._served.pop(served.tenant.name, None)
                 continue
+            if served.listening is not None:
+                undrain(served.listening)
             self._watch(served)
 
     def _note_failure(self, served: Served, what: str) -> None:
