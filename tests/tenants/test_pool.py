@@ -24,7 +24,7 @@ from tests.support.receiver import LoopbackReceiver
 from tests.support.tenants import Pool, new_pool
 from tests.support.waiting import eventually
 
-#: They wait for stops and restarts, minutes on a busy machine: `make fuzz`. tests/tenants/test_isolation.py runs a pool in each run.
+#: They wait for stops and restarts, minutes on a busy machine: `make fuzz`. test_isolation.py runs a pool in each run.
 pytestmark = [pytest.mark.process, pytest.mark.once, pytest.mark.fuzz]
 
 TOKEN = {
