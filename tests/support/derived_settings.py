@@ -23,7 +23,7 @@ OURS = (
 )  # fmt: skip
 #: Values of a moment or of a process, by the names of their modules and attributes.
 VOLATILE = re.compile(
-    r"foundation\.guids\._last|foundation\.stamps\._(checked_at|expirations)|.*\.__(cached|file|spec|loader)__|"
+    r"foundation\.guids\._last|foundation\.cache_versions\._(checked_at|expirations)|.*\.__(cached|file|spec|loader)__|"
     r"scripts\.sandbox\..*|django\.dispatch\.dispatcher\.NONE_ID|django\.views\..*coroutine_functions_to_sensitive_variables|django\.db\.models\.fields\.Field\.(auto_)?creation_counter|.*\.creation_counter|"
     r"platform_site\.tenants\..*|.*__firstlineno__|.*\._(count|counter)"
 )
