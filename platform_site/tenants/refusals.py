@@ -92,6 +92,8 @@ class Refusals:
 
 def _answer(error: errors.Unavailable) -> bytes:
     rendered = errors.render(error, correlation_id="", debug=False)
+    # There is no request in a log to which an id could lead.
+    rendered.body["error"]["info"] = "The pool of tenants answered; no process of the instance was started."
     body = json.dumps(rendered.body).encode()
     headers = {
         "Date": formatdate(usegmt=True),

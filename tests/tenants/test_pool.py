@@ -125,6 +125,7 @@ def test_a_suspended_tenant_is_answered_by_the_pool(pool: Pool) -> None:
     assert int(refused.headers["Retry-After"]) == 60
     error = refused.json()["error"]
     assert (error["code"], error["type"]) == (9, "InstanceSuspended")
+    assert error["info"] == "The pool of tenants answered; no process of the instance was started."
     assert "cy" not in pool.running()
     assert pool.request(cy, "HEAD", "/").content == b""
     cy.suspend(is_suspended=False)
