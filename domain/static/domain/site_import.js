@@ -236,7 +236,8 @@
 
   function summarise() {
     const bad = results.filter(({ isFailure }) => isFailure).length;
-    $("summary").textContent = t(isTried ? "triedSummary" : "summary", { good: site.number.format(results.length - bad), bad: site.number.format(bad), all: site.number.format(objects.length) });
+    const counts = { good: site.number.format(results.length - bad), bad: site.number.format(bad), all: site.number.format(objects.length) };
+    $("summary").textContent = isTried ? t("triedSummary", counts) : t("summary", counts);
     $("download").hidden = !bad;
   }
 
