@@ -284,8 +284,8 @@ def begin(title: str, supervisor: int, output: int) -> None:
             signal.signal(number, signal.SIG_IGN)
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+    die_with_parent(supervisor)
     if sys.platform == "linux":
-        _die_with_parent(supervisor)
         # One malloc arena, since one thread runs at a time: with glibc's one per thread, load took twice the memory.
         getattr(ctypes.CDLL(None), "mallopt", lambda *_: 0)(_M_ARENA_MAX, 1)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -298,8 +298,13 @@ def begin(title: str, supervisor: int, output: int) -> None:
     setproctitle.setproctitle(title)
 
 
-def _die_with_parent(supervisor: int) -> None:
-    """Ask the kernel for SIGTERM when the supervisor exits, even by kill -9, so that no orphans remain."""
+def die_with_parent(parent: int) -> None:
+    """Ask the kernel to send SIGTERM to this process when its parent exits, even by kill -9, so that no orphans remain.
+
+    Only Linux can; elsewhere it does nothing. Call in the child, forked by the parent's main thread, whose end counts.
+    """
+    if sys.platform != "linux":
+        return
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != supervisor:
-        sys.exit(f"The supervisor {supervisor} ended first.")
+    if os.getppid() != parent:
+        sys.exit(f"The process {parent} that started this one ended first.")

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import resource
 import socket
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -26,6 +28,7 @@ from granian.server.mp import MPServer, WorkerProcess
 
 from foundation import execution_slot
 from platform_site.environment import BASE_DIR
+from platform_site.serving.children import die_with_parent
 from platform_site.serving.connection_balance import ConnectionBalance, SharedCounts
 from platform_site.serving.listening import SPREADS_CONNECTIONS, drain, open_listening, undrain
 from platform_site.serving.scheduler import SERVER_THREADS, Scheduler
@@ -211,4 +214,10 @@ def serve(
         workers_kill_timeout=KILL_TIMEOUT_SECONDS,
         log_level=LogLevels.warning,
         log_dictconfig=json.loads((BASE_DIR / "platform_site/serving/web_log.json").read_text()),
-    ).serve(spawn_target=WorkerProcess.wrap_target(partial(serve_in_process, server)))  # type: ignore[no-untyped-call]
+    ).serve(spawn_target=partial(_begin, os.getpid(), WorkerProcess.wrap_target(partial(serve_in_process, server))))  # type: ignore[no-untyped-call]
+
+
+def _begin(parent: int, main: Callable[..., None], *arguments: Any, **named: Any) -> None:
+    """The whole of a web process; it ends with the one that started it, also while it loads the application."""
+    die_with_parent(parent)
+    main(*arguments, **named)

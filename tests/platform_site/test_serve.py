@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 import requests
 
@@ -49,6 +50,11 @@ def answers(platform: LivePlatform) -> bool:
         return requests.get(f"{platform.base_url}/healthz", timeout=5).ok
     except requests.RequestException:
         return False
+
+
+def runs(process: psutil.Process) -> bool:
+    """Whether it runs; one that has ended but was not waited for does not."""
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
 
 
 def test_it_says_where_everything_is(platform: LivePlatform) -> None:
@@ -99,6 +105,18 @@ def test_a_dead_web_server_is_started_again(platform: LivePlatform) -> None:
     # Its workers answer until the supervisor has buried the whole group: wait for the word, then for the new server.
     assert eventually(lambda: any(said in line for line in platform.output))
     assert eventually(lambda: members(platform, "platform: web") not in ([], [web]) and answers(platform), 60)
+
+
+def test_nothing_goes_on_when_all_that_supervise_are_killed(data_dir: Path) -> None:
+    with start_platform(data_dir) as platform:
+        supervisor = psutil.Process(platform.process.pid)
+        # Web server and cluster, and what they start: two web processes; the cluster's guard, pusher, monitor, workers.
+        assert eventually(lambda: len(supervisor.children(recursive=True)) >= 8)
+        children, all_of_it = supervisor.children(), supervisor.children(recursive=True)
+        for process in (supervisor, *children):
+            process.kill()
+        grandchildren = set(all_of_it) - set(children)
+        assert eventually(lambda: not any(map(runs, grandchildren)), 20), list(filter(runs, grandchildren))
 
 
 def test_lines_of_the_children_carry_their_names_and_json_is_json(data_dir: Path) -> None:

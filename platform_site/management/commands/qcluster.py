@@ -1,4 +1,7 @@
-"""`manage.py qcluster`: the task cluster of django-q2, which survives the sudden death of any of its processes."""
+"""`manage.py qcluster`: the task cluster of django-q2.
+
+It survives the sudden death of any process that it started, and none of them survives its own.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,9 @@ import tempfile
 import termios
 import time
 from multiprocessing.connection import Connection
+from multiprocessing.context import ForkProcess
 from multiprocessing.queues import Queue
+from types import SimpleNamespace
 from typing import Any
 
 from django_q import cluster
@@ -20,6 +25,7 @@ from django_q.management.commands.qcluster import Command as LibraryCommand
 
 from foundation.cluster import SharedNumber
 from identity.management.support import PlatformCommand
+from platform_site.serving.children import die_with_parent
 
 #: Maximum unread bytes in a queue between the processes; further tasks wait in the broker, where they are visible.
 _UNREAD_BYTES = 4096
@@ -152,6 +158,20 @@ def surviving_value(kind: str, value: float) -> Any:
     return multiprocessing.Value(kind, value, lock=ProcessLock())  # type: ignore[call-overload]
 
 
+class DependentProcess(ForkProcess):
+    """A process of a cluster that ends with the one that started it.
+
+    Those of the library would go on after a kill -9 of the cluster: they wait for tasks, and keep files and locks.
+    """
+
+    def run(self) -> None:
+        parent = multiprocessing.parent_process()
+        assert parent is not None
+        assert parent.pid is not None
+        die_with_parent(parent.pid)
+        super().run()
+
+
 class Command(PlatformCommand, LibraryCommand):  # type: ignore[misc]
     """Replaces the library's command: `platform_site` precedes it in INSTALLED_APPS."""
 
@@ -160,4 +180,5 @@ class Command(PlatformCommand, LibraryCommand):  # type: ignore[misc]
 
     def handle(self, *args: Any, **options: Any) -> None:
         cluster.Queue, cluster.Event, cluster.Value = SurvivingQueue, SurvivingEvent, surviving_value
+        cluster.get_mp_context = lambda: SimpleNamespace(Process=DependentProcess)
         super().handle(*args, **options)
