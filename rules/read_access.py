@@ -71,8 +71,7 @@ def hidden_entity(author: Authority, record: Record) -> str:
 
 
 def may_see(context: CallContext, record: Record) -> bool:
-    """Whether the context's caller may see the record with its pending values; a deleted one with its former values.
-    """
+    """Whether the context's caller may see the record with its pending values; a deleted one with its former values."""
     if isinstance(context.permissions, AllPermissions):
         return True
     if not access.allowed(context, record.repository, "read"):

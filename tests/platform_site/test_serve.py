@@ -54,7 +54,7 @@ def answers(platform: LivePlatform) -> bool:
 
 def runs(process: psutil.Process) -> bool:
     """Whether it runs; one that has ended but was not waited for does not."""
-    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
 
 
 def test_it_says_where_everything_is(platform: LivePlatform) -> None:

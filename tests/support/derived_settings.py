@@ -35,9 +35,9 @@ def load() -> None:
 
     django.setup()
     from platform_site.management.commands import serve
-    from platform_site.tenants import pool
+    from platform_site.tenants.memory import load_code
 
-    pool.load_code()
+    load_code()
     serve._load_code(pages=True)
 
 

@@ -19,7 +19,7 @@ from pytest_django import Settings
 
 from platform_site.tenants import archives, directory
 from platform_site.tenants.directory import Tenant, TenantError
-from platform_site.tenants.pool import running_by_memory
+from platform_site.tenants.memory import running_by_memory
 from tests.support.postgresql_servers import replicated_servers
 from tests.support.tenants import Pool, new_pool
 

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from platform_site.tenants.directory import Tenant
-from platform_site.tenants.pool import MOST_BYTES, machine_memory, running_by_memory
+from platform_site.tenants.memory import MOST_BYTES, machine_memory, running_by_memory
 from tests.support.tenants import Pool, new_pool
 from tests.support.waiting import eventually
 

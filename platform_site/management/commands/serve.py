@@ -15,7 +15,8 @@ from platform_site.serving import addresses, granian_server, preparation, servic
 from platform_site.serving.children import Child, StartFailed, Supervisor
 from platform_site.serving.console import Console
 from platform_site.tenants.directory import TenantError, root
-from platform_site.tenants.pool import Pool, load_code, machine_memory, running_by_memory
+from platform_site.tenants.memory import load_code, machine_memory, running_by_memory
+from platform_site.tenants.pool import Pool
 
 READY_TIMEOUT_SECONDS = 60.0
 
