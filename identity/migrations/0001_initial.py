@@ -12,6 +12,7 @@ from django.db import migrations, models
 import foundation.fields
 import foundation.guids
 import foundation.validators
+from foundation.migration_operations import AtOnce
 
 
 class Migration(migrations.Migration):
@@ -20,1164 +21,1323 @@ class Migration(migrations.Migration):
     dependencies = [("sessions", "0001_initial")]
 
     operations = [
-        migrations.CreateModel(
-            name="User",
-            fields=[
-                (
-                    "id",
-                    foundation.fields.GuidField(
-                        default=foundation.guids.new_guid, editable=False, primary_key=True, serialize=False
-                    ),
+        AtOnce(
+            [
+                migrations.CreateModel(
+                    name="User",
+                    fields=[
+                        (
+                            "id",
+                            foundation.fields.GuidField(
+                                default=foundation.guids.new_guid, editable=False, primary_key=True, serialize=False
+                            ),
+                        ),
+                        ("object_version", models.PositiveIntegerField(default=1, editable=False)),
+                        (
+                            "custom_property_values",
+                            foundation.fields.JsonTextField(blank=True, editable=False, null=True),
+                        ),
+                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_system", models.CharField(blank=True, max_length=64, null=True)),
+                        ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                        (
+                            "additional_data_json",
+                            foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                        ),
+                        ("last_login", models.DateTimeField(blank=True, null=True, verbose_name="last login")),
+                        ("password", models.CharField(db_default="!", default="!", max_length=128)),
+                        ("login", models.CharField(max_length=64)),
+                        ("name", foundation.fields.MultilanguageField(max_length=254)),
+                        (
+                            "email",
+                            models.EmailField(
+                                blank=True,
+                                max_length=254,
+                                null=True,
+                                validators=[foundation.validators.TextValidator(foundation.validators.email_problem)],
+                            ),
+                        ),
+                        ("user_type", foundation.fields.EnumField(default="InternalUser", max_length=64)),
+                        ("active", models.BooleanField(default=True)),
+                        ("is_admin", models.BooleanField(default=False)),
+                        (
+                            "default_language",
+                            models.CharField(
+                                blank=True,
+                                max_length=15,
+                                null=True,
+                                validators=[
+                                    foundation.validators.TextValidator(foundation.validators.language_problem)
+                                ],
+                            ),
+                        ),
+                        ("phone_number", models.CharField(blank=True, max_length=64, null=True)),
+                        (
+                            "time_zone",
+                            models.CharField(
+                                blank=True,
+                                max_length=64,
+                                null=True,
+                                validators=[
+                                    foundation.validators.TextValidator(foundation.validators.time_zone_problem)
+                                ],
+                            ),
+                        ),
+                        ("notes", models.CharField(blank=True, max_length=254, null=True)),
+                        ("creation_time_utc", models.DateTimeField(default=foundation.fields.utc_now, editable=False)),
+                        ("provisioning_removed", models.BooleanField(db_default=False, default=False, editable=False)),
+                    ],
                 ),
-                ("object_version", models.PositiveIntegerField(default=1, editable=False)),
-                ("custom_property_values", foundation.fields.JsonTextField(blank=True, editable=False, null=True)),
-                ("external_id", models.CharField(blank=True, max_length=64, null=True)),
-                ("external_system", models.CharField(blank=True, max_length=64, null=True)),
-                ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
-                ("additional_data_json", foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True)),
-                ("last_login", models.DateTimeField(blank=True, null=True, verbose_name="last login")),
-                ("password", models.CharField(db_default="!", default="!", max_length=128)),
-                ("login", models.CharField(max_length=64)),
-                ("name", foundation.fields.MultilanguageField(max_length=254)),
-                (
-                    "email",
-                    models.EmailField(
-                        blank=True,
-                        max_length=254,
-                        null=True,
-                        validators=[foundation.validators.TextValidator(foundation.validators.email_problem)],
-                    ),
+                migrations.CreateModel(
+                    name="IdentityProvider",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        (
+                            "code",
+                            models.SlugField(
+                                help_text="Part of the redirect URI.", max_length=40, unique=True, verbose_name="Code"
+                            ),
+                        ),
+                        (
+                            "name",
+                            models.CharField(
+                                help_text="Shown on the sign-in page.", max_length=100, verbose_name="Name"
+                            ),
+                        ),
+                        (
+                            "issuer",
+                            models.CharField(
+                                help_text="Exactly as the provider's discovery document has it.",
+                                max_length=500,
+                                unique=True,
+                                verbose_name="Issuer",
+                            ),
+                        ),
+                        ("client_id", models.CharField(max_length=254, verbose_name="Client id")),
+                        (
+                            "client_secret",
+                            foundation.fields.SecretTextField(blank=True, null=True, verbose_name="Client secret"),
+                        ),
+                        (
+                            "scopes",
+                            models.CharField(default="openid profile email", max_length=254, verbose_name="Scopes"),
+                        ),
+                        ("is_active", models.BooleanField(default=True, verbose_name="Active")),
+                        (
+                            "new_users",
+                            models.CharField(
+                                blank=True,
+                                choices=[
+                                    ("", "Refuse: an administrator makes each user"),
+                                    ("ExternalCommunityUser", "Create an external user"),
+                                    ("InternalUser", "Create an internal user"),
+                                ],
+                                default="",
+                                max_length=32,
+                                verbose_name="People without an account",
+                            ),
+                        ),
+                        (
+                            "login_claim",
+                            models.CharField(
+                                default="preferred_username", max_length=64, verbose_name="Claim with the login"
+                            ),
+                        ),
+                        (
+                            "role_claim",
+                            models.CharField(
+                                blank=True,
+                                default="",
+                                help_text="At each sign-in the roles below follow this claim. Empty: roles are assigned here only.",
+                                max_length=64,
+                                verbose_name="Claim with roles",
+                            ),
+                        ),
+                        (
+                            "trusts_factors",
+                            models.BooleanField(
+                                default=False,
+                                help_text="A sign-in whose amr has mfa meets roles and applications that ask for a second factor.",
+                                verbose_name="Second factors there count here",
+                            ),
+                        ),
+                        ("signs_out", models.BooleanField(default=True, verbose_name="Sign out there, too")),
+                    ],
+                    options={
+                        "verbose_name": "identity provider",
+                        "verbose_name_plural": "identity providers",
+                        "ordering": ("name",),
+                    },
                 ),
-                ("user_type", foundation.fields.EnumField(default="InternalUser", max_length=64)),
-                ("active", models.BooleanField(default=True)),
-                ("is_admin", models.BooleanField(default=False)),
-                (
-                    "default_language",
-                    models.CharField(
-                        blank=True,
-                        max_length=15,
-                        null=True,
-                        validators=[foundation.validators.TextValidator(foundation.validators.language_problem)],
-                    ),
+                migrations.CreateModel(
+                    name="RegistrationToken",
+                    fields=[
+                        (
+                            "id",
+                            foundation.fields.GuidField(
+                                default=foundation.guids.new_guid, editable=False, primary_key=True, serialize=False
+                            ),
+                        ),
+                        ("digest", models.CharField(editable=False, max_length=64, unique=True)),
+                        (
+                            "name",
+                            models.CharField(
+                                help_text="For whom it is; noted at each application.",
+                                max_length=100,
+                                verbose_name="Name",
+                            ),
+                        ),
+                        ("uses_left", models.PositiveSmallIntegerField(verbose_name="Applications left")),
+                        ("created", models.DateTimeField(default=foundation.fields.utc_now, editable=False)),
+                        ("expires", models.DateTimeField()),
+                    ],
+                    options={
+                        "verbose_name": "initial access token",
+                    },
                 ),
-                ("phone_number", models.CharField(blank=True, max_length=64, null=True)),
-                (
-                    "time_zone",
-                    models.CharField(
-                        blank=True,
-                        max_length=64,
-                        null=True,
-                        validators=[foundation.validators.TextValidator(foundation.validators.time_zone_problem)],
-                    ),
+                migrations.CreateModel(
+                    name="Role",
+                    fields=[
+                        (
+                            "id",
+                            foundation.fields.GuidField(
+                                default=foundation.guids.new_guid, editable=False, primary_key=True, serialize=False
+                            ),
+                        ),
+                        ("object_version", models.PositiveIntegerField(default=1, editable=False)),
+                        (
+                            "custom_property_values",
+                            foundation.fields.JsonTextField(blank=True, editable=False, null=True),
+                        ),
+                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_system", models.CharField(blank=True, max_length=64, null=True)),
+                        ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                        (
+                            "additional_data_json",
+                            foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                        ),
+                        ("name", models.CharField(max_length=254, unique=True)),
+                        ("role_description", models.TextField(blank=True, null=True)),
+                        ("visual_style", models.CharField(blank=True, max_length=64, null=True)),
+                        ("is_active", models.BooleanField(default=True)),
+                        (
+                            "required_factor",
+                            foundation.fields.EnumField(db_default="None", default="None", max_length=64),
+                        ),
+                    ],
+                    options={
+                        "abstract": False,
+                    },
                 ),
-                ("notes", models.CharField(blank=True, max_length=254, null=True)),
-                ("creation_time_utc", models.DateTimeField(default=foundation.fields.utc_now, editable=False)),
-                ("provisioning_removed", models.BooleanField(db_default=False, default=False, editable=False)),
-            ],
-        ),
-        migrations.CreateModel(
-            name="IdentityProvider",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                (
-                    "code",
-                    models.SlugField(
-                        help_text="Part of the redirect URI.", max_length=40, unique=True, verbose_name="Code"
-                    ),
+                migrations.CreateModel(
+                    name="SigningKey",
+                    fields=[
+                        ("kid", models.CharField(max_length=64, primary_key=True, serialize=False)),
+                        ("public_jwk", models.JSONField()),
+                        ("created", models.DateTimeField(default=foundation.fields.utc_now)),
+                        (
+                            "retired",
+                            models.DateTimeField(
+                                help_text="Published until no live token can use it any more.", null=True
+                            ),
+                        ),
+                    ],
                 ),
-                ("name", models.CharField(help_text="Shown on the sign-in page.", max_length=100, verbose_name="Name")),
-                (
-                    "issuer",
-                    models.CharField(
-                        help_text="Exactly as the provider's discovery document has it.",
-                        max_length=500,
-                        unique=True,
-                        verbose_name="Issuer",
-                    ),
+                migrations.CreateModel(
+                    name="UsedValue",
+                    fields=[
+                        ("digest", models.CharField(max_length=64, primary_key=True, serialize=False)),
+                        ("expires", models.DateTimeField(db_index=True)),
+                    ],
                 ),
-                ("client_id", models.CharField(max_length=254, verbose_name="Client id")),
-                (
-                    "client_secret",
-                    foundation.fields.SecretTextField(blank=True, null=True, verbose_name="Client secret"),
+                migrations.CreateModel(
+                    name="AuthenticatorApp",
+                    fields=[
+                        (
+                            "user",
+                            models.OneToOneField(
+                                on_delete=django.db.models.deletion.CASCADE,
+                                primary_key=True,
+                                related_name="authenticator_app",
+                                serialize=False,
+                                to=settings.AUTH_USER_MODEL,
+                            ),
+                        ),
+                        ("secret", foundation.fields.SecretTextField(editable=False)),
+                        ("last_step", models.BigIntegerField(default=0, editable=False)),
+                        ("failed_codes", models.PositiveIntegerField(default=0, editable=False)),
+                        ("created", models.DateTimeField(default=foundation.fields.utc_now, editable=False)),
+                        ("last_used", models.DateTimeField(editable=False, null=True)),
+                    ],
                 ),
-                ("scopes", models.CharField(default="openid profile email", max_length=254, verbose_name="Scopes")),
-                ("is_active", models.BooleanField(default=True, verbose_name="Active")),
-                (
-                    "new_users",
-                    models.CharField(
-                        blank=True,
-                        choices=[
-                            ("", "Refuse: an administrator makes each user"),
-                            ("ExternalCommunityUser", "Create an external user"),
-                            ("InternalUser", "Create an internal user"),
+                migrations.CreateModel(
+                    name="UserPicture",
+                    fields=[
+                        (
+                            "user",
+                            models.OneToOneField(
+                                on_delete=django.db.models.deletion.CASCADE,
+                                primary_key=True,
+                                related_name="picture",
+                                serialize=False,
+                                to=settings.AUTH_USER_MODEL,
+                            ),
+                        ),
+                        ("small", models.BinaryField(null=True)),
+                        ("large", models.BinaryField(null=True)),
+                        ("url", models.CharField(blank=True, default="", max_length=2000)),
+                        ("changed", models.DateTimeField(default=foundation.fields.utc_now)),
+                    ],
+                ),
+                migrations.CreateModel(
+                    name="IDToken",
+                    fields=[
+                        ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                        (
+                            "jti",
+                            models.UUIDField(
+                                default=uuid.uuid4, editable=False, unique=True, verbose_name="JWT Token ID"
+                            ),
+                        ),
+                        ("expires", models.DateTimeField(verbose_name="expires")),
+                        ("scope", models.TextField(blank=True, verbose_name="scope")),
+                        ("created", models.DateTimeField(auto_now_add=True, verbose_name="created")),
+                        ("updated", models.DateTimeField(auto_now=True, verbose_name="updated")),
+                        (
+                            "user",
+                            models.ForeignKey(
+                                blank=True,
+                                null=True,
+                                on_delete=django.db.models.deletion.CASCADE,
+                                related_name="%(app_label)s_%(class)s",
+                                to=settings.AUTH_USER_MODEL,
+                                verbose_name="user",
+                            ),
+                        ),
+                    ],
+                    options={
+                        "abstract": False,
+                    },
+                ),
+                migrations.CreateModel(
+                    name="AccessToken",
+                    fields=[
+                        ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                        ("token", models.TextField(verbose_name="token")),
+                        (
+                            "token_checksum",
+                            oauth2_provider.models.TokenChecksumField(
+                                db_index=True, max_length=64, unique=True, verbose_name="token checksum"
+                            ),
+                        ),
+                        ("expires", models.DateTimeField(verbose_name="expires")),
+                        ("scope", models.TextField(blank=True, verbose_name="scope")),
+                        (
+                            "resource",
+                            oauth2_provider.models.ResourceJSONField(blank=True, default=list, verbose_name="resource"),
+                        ),
+                        ("created", models.DateTimeField(auto_now_add=True, verbose_name="created")),
+                        ("updated", models.DateTimeField(auto_now=True, verbose_name="updated")),
+                        ("sid", models.CharField(blank=True, db_index=True, default="", max_length=64)),
+                        ("token_family", models.UUIDField(db_index=True, null=True)),
+                        ("is_service", models.BooleanField(default=False)),
+                        ("authenticated_by", models.CharField(blank=True, default="", max_length=255)),
+                        ("dpop_jkt", models.CharField(blank=True, default="", max_length=43)),
+                        (
+                            "subject_token",
+                            models.ForeignKey(
+                                db_constraint=False,
+                                db_index=False,
+                                null=True,
+                                on_delete=django.db.models.deletion.DO_NOTHING,
+                                related_name="+",
+                                to=settings.OAUTH2_PROVIDER_ACCESS_TOKEN_MODEL,
+                            ),
+                        ),
+                        (
+                            "user",
+                            models.ForeignKey(
+                                blank=True,
+                                null=True,
+                                on_delete=django.db.models.deletion.CASCADE,
+                                related_name="%(app_label)s_%(class)s",
+                                to=settings.AUTH_USER_MODEL,
+                                verbose_name="user",
+                            ),
+                        ),
+                        (
+                            "id_token",
+                            models.OneToOneField(
+                                blank=True,
+                                null=True,
+                                on_delete=django.db.models.deletion.CASCADE,
+                                related_name="access_token",
+                                to=settings.OAUTH2_PROVIDER_ID_TOKEN_MODEL,
+                                verbose_name="ID token",
+                            ),
+                        ),
+                    ],
+                    options={
+                        "abstract": False,
+                    },
+                ),
+                migrations.CreateModel(
+                    name="Licence",
+                    fields=[
+                        (
+                            "id",
+                            models.PositiveSmallIntegerField(
+                                default=1, editable=False, primary_key=True, serialize=False
+                            ),
+                        ),
+                        ("sessions", models.PositiveIntegerField(default=25, help_text="Concurrent sessions.")),
+                        (
+                            "features",
+                            models.JSONField(blank=True, default=list, help_text='For example ["AdvancedBpm"].'),
+                        ),
+                    ],
+                    options={
+                        "constraints": [
+                            models.CheckConstraint(condition=models.Q(("id", 1)), name="identity_licence_single")
                         ],
-                        default="",
-                        max_length=32,
-                        verbose_name="People without an account",
-                    ),
+                    },
                 ),
-                (
-                    "login_claim",
-                    models.CharField(default="preferred_username", max_length=64, verbose_name="Claim with the login"),
+                migrations.CreateModel(
+                    name="Passkey",
+                    fields=[
+                        (
+                            "id",
+                            foundation.fields.GuidField(
+                                default=foundation.guids.new_guid, editable=False, primary_key=True, serialize=False
+                            ),
+                        ),
+                        ("name", models.CharField(max_length=64)),
+                        ("credential_id", models.CharField(editable=False, max_length=1400, unique=True)),
+                        ("credential", models.TextField(editable=False)),
+                        ("rp_id", models.CharField(editable=False, max_length=253)),
+                        ("transports", models.CharField(blank=True, default="", editable=False, max_length=64)),
+                        ("sign_count", models.BigIntegerField(default=0, editable=False)),
+                        ("last_challenge", models.BigIntegerField(default=0, editable=False)),
+                        ("created", models.DateTimeField(default=foundation.fields.utc_now, editable=False)),
+                        ("last_used", models.DateTimeField(editable=False, null=True)),
+                        (
+                            "user",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.CASCADE,
+                                related_name="passkeys",
+                                to=settings.AUTH_USER_MODEL,
+                            ),
+                        ),
+                    ],
                 ),
-                (
-                    "role_claim",
-                    models.CharField(
-                        blank=True,
-                        default="",
-                        help_text="At each sign-in the roles below follow this claim. Empty: roles are assigned here only.",
-                        max_length=64,
-                        verbose_name="Claim with roles",
-                    ),
+                migrations.CreateModel(
+                    name="RateLimits",
+                    fields=[
+                        (
+                            "id",
+                            models.PositiveSmallIntegerField(
+                                default=1, editable=False, primary_key=True, serialize=False
+                            ),
+                        ),
+                        (
+                            "application_per_minute",
+                            models.PositiveIntegerField(
+                                default=0,
+                                help_text="API requests of one application, unless it has a limit of its own.",
+                            ),
+                        ),
+                        (
+                            "user_per_minute",
+                            models.PositiveIntegerField(
+                                default=0, help_text="API requests of one user of one application."
+                            ),
+                        ),
+                        (
+                            "token_per_minute",
+                            models.PositiveIntegerField(default=0, help_text="Token requests of one application."),
+                        ),
+                        (
+                            "token_failures_per_minute",
+                            models.PositiveIntegerField(
+                                default=30,
+                                help_text="Wrong secrets of one application, or unknown tokens, from one address.",
+                            ),
+                        ),
+                        (
+                            "login_failures_per_minute",
+                            models.PositiveIntegerField(
+                                default=10,
+                                help_text="Failed logins of one login name from one address; further tries are slowed down.",
+                            ),
+                        ),
+                        (
+                            "login_address_per_minute",
+                            models.PositiveIntegerField(
+                                default=60, help_text="Failed logins from one address; further tries are slowed down."
+                            ),
+                        ),
+                        (
+                            "sessions_per_minute",
+                            models.PositiveIntegerField(
+                                default=60, help_text="Sessions that one user of one application opens."
+                            ),
+                        ),
+                    ],
+                    options={
+                        "verbose_name": "rate limits",
+                        "verbose_name_plural": "rate limits",
+                        "constraints": [
+                            models.CheckConstraint(condition=models.Q(("id", 1)), name="identity_ratelimits_single")
+                        ],
+                    },
                 ),
-                (
-                    "trusts_factors",
-                    models.BooleanField(
-                        default=False,
-                        help_text="A sign-in whose amr has mfa meets roles and applications that ask for a second factor.",
-                        verbose_name="Second factors there count here",
-                    ),
+                migrations.CreateModel(
+                    name="RecoveryCode",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        ("digest", models.CharField(editable=False, max_length=64, unique=True)),
+                        (
+                            "user",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.CASCADE,
+                                related_name="recovery_codes",
+                                to=settings.AUTH_USER_MODEL,
+                            ),
+                        ),
+                    ],
                 ),
-                ("signs_out", models.BooleanField(default=True, verbose_name="Sign out there, too")),
-            ],
-            options={
-                "verbose_name": "identity provider",
-                "verbose_name_plural": "identity providers",
-                "ordering": ("name",),
-            },
-        ),
-        migrations.CreateModel(
-            name="RegistrationToken",
-            fields=[
-                (
-                    "id",
-                    foundation.fields.GuidField(
-                        default=foundation.guids.new_guid, editable=False, primary_key=True, serialize=False
-                    ),
+                migrations.CreateModel(
+                    name="RefreshToken",
+                    fields=[
+                        ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                        ("token", models.TextField(verbose_name="token")),
+                        (
+                            "token_checksum",
+                            oauth2_provider.models.TokenChecksumField(max_length=64, verbose_name="token checksum"),
+                        ),
+                        (
+                            "token_family",
+                            models.UUIDField(blank=True, editable=False, null=True, verbose_name="token family"),
+                        ),
+                        (
+                            "resource",
+                            oauth2_provider.models.ResourceJSONField(blank=True, default=list, verbose_name="resource"),
+                        ),
+                        ("created", models.DateTimeField(auto_now_add=True, verbose_name="created")),
+                        ("updated", models.DateTimeField(auto_now=True, verbose_name="updated")),
+                        ("revoked", models.DateTimeField(null=True, verbose_name="revoked")),
+                        ("sid", models.CharField(blank=True, db_index=True, default="", max_length=64)),
+                        ("scope", models.TextField(blank=True, default="")),
+                        ("auth_time", models.DateTimeField(null=True)),
+                        ("authenticated_by", models.CharField(blank=True, default="", max_length=255)),
+                        ("expires", models.DateTimeField()),
+                        ("is_withdrawn", models.BooleanField(default=False)),
+                        (
+                            "access_token",
+                            models.OneToOneField(
+                                blank=True,
+                                null=True,
+                                on_delete=django.db.models.deletion.SET_NULL,
+                                related_name="refresh_token",
+                                to=settings.OAUTH2_PROVIDER_ACCESS_TOKEN_MODEL,
+                                verbose_name="access token",
+                            ),
+                        ),
+                        (
+                            "user",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.CASCADE,
+                                related_name="%(app_label)s_%(class)s",
+                                to=settings.AUTH_USER_MODEL,
+                                verbose_name="user",
+                            ),
+                        ),
+                    ],
+                    options={
+                        "abstract": False,
+                    },
                 ),
-                ("digest", models.CharField(editable=False, max_length=64, unique=True)),
-                (
-                    "name",
-                    models.CharField(
-                        help_text="For whom it is; noted at each application.", max_length=100, verbose_name="Name"
-                    ),
-                ),
-                ("uses_left", models.PositiveSmallIntegerField(verbose_name="Applications left")),
-                ("created", models.DateTimeField(default=foundation.fields.utc_now, editable=False)),
-                ("expires", models.DateTimeField()),
-            ],
-            options={
-                "verbose_name": "initial access token",
-            },
-        ),
-        migrations.CreateModel(
-            name="Role",
-            fields=[
-                (
-                    "id",
-                    foundation.fields.GuidField(
-                        default=foundation.guids.new_guid, editable=False, primary_key=True, serialize=False
-                    ),
-                ),
-                ("object_version", models.PositiveIntegerField(default=1, editable=False)),
-                ("custom_property_values", foundation.fields.JsonTextField(blank=True, editable=False, null=True)),
-                ("external_id", models.CharField(blank=True, max_length=64, null=True)),
-                ("external_system", models.CharField(blank=True, max_length=64, null=True)),
-                ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
-                ("additional_data_json", foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True)),
-                ("name", models.CharField(max_length=254, unique=True)),
-                ("role_description", models.TextField(blank=True, null=True)),
-                ("visual_style", models.CharField(blank=True, max_length=64, null=True)),
-                ("is_active", models.BooleanField(default=True)),
-                ("required_factor", foundation.fields.EnumField(db_default="None", default="None", max_length=64)),
-            ],
-            options={
-                "abstract": False,
-            },
-        ),
-        migrations.CreateModel(
-            name="SigningKey",
-            fields=[
-                ("kid", models.CharField(max_length=64, primary_key=True, serialize=False)),
-                ("public_jwk", models.JSONField()),
-                ("created", models.DateTimeField(default=foundation.fields.utc_now)),
-                (
-                    "retired",
-                    models.DateTimeField(help_text="Published until no live token can use it any more.", null=True),
-                ),
-            ],
-        ),
-        migrations.CreateModel(
-            name="UsedValue",
-            fields=[
-                ("digest", models.CharField(max_length=64, primary_key=True, serialize=False)),
-                ("expires", models.DateTimeField(db_index=True)),
-            ],
-        ),
-        migrations.CreateModel(
-            name="AuthenticatorApp",
-            fields=[
-                (
-                    "user",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        primary_key=True,
-                        related_name="authenticator_app",
-                        serialize=False,
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                ("secret", foundation.fields.SecretTextField(editable=False)),
-                ("last_step", models.BigIntegerField(default=0, editable=False)),
-                ("failed_codes", models.PositiveIntegerField(default=0, editable=False)),
-                ("created", models.DateTimeField(default=foundation.fields.utc_now, editable=False)),
-                ("last_used", models.DateTimeField(editable=False, null=True)),
-            ],
-        ),
-        migrations.CreateModel(
-            name="UserPicture",
-            fields=[
-                (
-                    "user",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        primary_key=True,
-                        related_name="picture",
-                        serialize=False,
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                ("small", models.BinaryField(null=True)),
-                ("large", models.BinaryField(null=True)),
-                ("url", models.CharField(blank=True, default="", max_length=2000)),
-                ("changed", models.DateTimeField(default=foundation.fields.utc_now)),
-            ],
-        ),
-        migrations.CreateModel(
-            name="IDToken",
-            fields=[
-                ("id", models.BigAutoField(primary_key=True, serialize=False)),
-                ("jti", models.UUIDField(default=uuid.uuid4, editable=False, unique=True, verbose_name="JWT Token ID")),
-                ("expires", models.DateTimeField(verbose_name="expires")),
-                ("scope", models.TextField(blank=True, verbose_name="scope")),
-                ("created", models.DateTimeField(auto_now_add=True, verbose_name="created")),
-                ("updated", models.DateTimeField(auto_now=True, verbose_name="updated")),
-                (
-                    "user",
-                    models.ForeignKey(
-                        blank=True,
-                        null=True,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="%(app_label)s_%(class)s",
-                        to=settings.AUTH_USER_MODEL,
-                        verbose_name="user",
-                    ),
-                ),
-            ],
-            options={
-                "abstract": False,
-            },
-        ),
-        migrations.CreateModel(
-            name="AccessToken",
-            fields=[
-                ("id", models.BigAutoField(primary_key=True, serialize=False)),
-                ("token", models.TextField(verbose_name="token")),
-                (
-                    "token_checksum",
-                    oauth2_provider.models.TokenChecksumField(
-                        db_index=True, max_length=64, unique=True, verbose_name="token checksum"
-                    ),
-                ),
-                ("expires", models.DateTimeField(verbose_name="expires")),
-                ("scope", models.TextField(blank=True, verbose_name="scope")),
-                (
-                    "resource",
-                    oauth2_provider.models.ResourceJSONField(blank=True, default=list, verbose_name="resource"),
-                ),
-                ("created", models.DateTimeField(auto_now_add=True, verbose_name="created")),
-                ("updated", models.DateTimeField(auto_now=True, verbose_name="updated")),
-                ("sid", models.CharField(blank=True, db_index=True, default="", max_length=64)),
-                ("token_family", models.UUIDField(db_index=True, null=True)),
-                ("is_service", models.BooleanField(default=False)),
-                ("authenticated_by", models.CharField(blank=True, default="", max_length=255)),
-                ("dpop_jkt", models.CharField(blank=True, default="", max_length=43)),
-                (
-                    "subject_token",
-                    models.ForeignKey(
-                        db_constraint=False,
-                        db_index=False,
-                        null=True,
-                        on_delete=django.db.models.deletion.DO_NOTHING,
-                        related_name="+",
-                        to=settings.OAUTH2_PROVIDER_ACCESS_TOKEN_MODEL,
-                    ),
-                ),
-                (
-                    "user",
-                    models.ForeignKey(
-                        blank=True,
-                        null=True,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="%(app_label)s_%(class)s",
-                        to=settings.AUTH_USER_MODEL,
-                        verbose_name="user",
-                    ),
-                ),
-                (
-                    "id_token",
-                    models.OneToOneField(
-                        blank=True,
-                        null=True,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="access_token",
-                        to=settings.OAUTH2_PROVIDER_ID_TOKEN_MODEL,
-                        verbose_name="ID token",
-                    ),
-                ),
-            ],
-            options={
-                "abstract": False,
-            },
-        ),
-        migrations.CreateModel(
-            name="Licence",
-            fields=[
-                ("id", models.PositiveSmallIntegerField(default=1, editable=False, primary_key=True, serialize=False)),
-                ("sessions", models.PositiveIntegerField(default=25, help_text="Concurrent sessions.")),
-                ("features", models.JSONField(blank=True, default=list, help_text='For example ["AdvancedBpm"].')),
-            ],
-            options={
-                "constraints": [models.CheckConstraint(condition=models.Q(("id", 1)), name="identity_licence_single")],
-            },
-        ),
-        migrations.CreateModel(
-            name="Passkey",
-            fields=[
-                (
-                    "id",
-                    foundation.fields.GuidField(
-                        default=foundation.guids.new_guid, editable=False, primary_key=True, serialize=False
-                    ),
-                ),
-                ("name", models.CharField(max_length=64)),
-                ("credential_id", models.CharField(editable=False, max_length=1400, unique=True)),
-                ("credential", models.TextField(editable=False)),
-                ("rp_id", models.CharField(editable=False, max_length=253)),
-                ("transports", models.CharField(blank=True, default="", editable=False, max_length=64)),
-                ("sign_count", models.BigIntegerField(default=0, editable=False)),
-                ("last_challenge", models.BigIntegerField(default=0, editable=False)),
-                ("created", models.DateTimeField(default=foundation.fields.utc_now, editable=False)),
-                ("last_used", models.DateTimeField(editable=False, null=True)),
-                (
-                    "user",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="passkeys",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-            ],
-        ),
-        migrations.CreateModel(
-            name="RateLimits",
-            fields=[
-                ("id", models.PositiveSmallIntegerField(default=1, editable=False, primary_key=True, serialize=False)),
-                (
-                    "application_per_minute",
-                    models.PositiveIntegerField(
-                        default=0, help_text="API requests of one application, unless it has a limit of its own."
-                    ),
-                ),
-                (
-                    "user_per_minute",
-                    models.PositiveIntegerField(default=0, help_text="API requests of one user of one application."),
-                ),
-                (
-                    "token_per_minute",
-                    models.PositiveIntegerField(default=0, help_text="Token requests of one application."),
-                ),
-                (
-                    "token_failures_per_minute",
-                    models.PositiveIntegerField(
-                        default=30, help_text="Wrong secrets of one application, or unknown tokens, from one address."
-                    ),
-                ),
-                (
-                    "login_failures_per_minute",
-                    models.PositiveIntegerField(
-                        default=10,
-                        help_text="Failed logins of one login name from one address; further tries are slowed down.",
-                    ),
-                ),
-                (
-                    "login_address_per_minute",
-                    models.PositiveIntegerField(
-                        default=60, help_text="Failed logins from one address; further tries are slowed down."
-                    ),
-                ),
-                (
-                    "sessions_per_minute",
-                    models.PositiveIntegerField(
-                        default=60, help_text="Sessions that one user of one application opens."
-                    ),
-                ),
-            ],
-            options={
-                "verbose_name": "rate limits",
-                "verbose_name_plural": "rate limits",
-                "constraints": [
-                    models.CheckConstraint(condition=models.Q(("id", 1)), name="identity_ratelimits_single")
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="RecoveryCode",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("digest", models.CharField(editable=False, max_length=64, unique=True)),
-                (
-                    "user",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="recovery_codes",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-            ],
-        ),
-        migrations.CreateModel(
-            name="RefreshToken",
-            fields=[
-                ("id", models.BigAutoField(primary_key=True, serialize=False)),
-                ("token", models.TextField(verbose_name="token")),
-                (
-                    "token_checksum",
-                    oauth2_provider.models.TokenChecksumField(max_length=64, verbose_name="token checksum"),
-                ),
-                ("token_family", models.UUIDField(blank=True, editable=False, null=True, verbose_name="token family")),
-                (
-                    "resource",
-                    oauth2_provider.models.ResourceJSONField(blank=True, default=list, verbose_name="resource"),
-                ),
-                ("created", models.DateTimeField(auto_now_add=True, verbose_name="created")),
-                ("updated", models.DateTimeField(auto_now=True, verbose_name="updated")),
-                ("revoked", models.DateTimeField(null=True, verbose_name="revoked")),
-                ("sid", models.CharField(blank=True, db_index=True, default="", max_length=64)),
-                ("scope", models.TextField(blank=True, default="")),
-                ("auth_time", models.DateTimeField(null=True)),
-                ("authenticated_by", models.CharField(blank=True, default="", max_length=255)),
-                ("expires", models.DateTimeField()),
-                ("is_withdrawn", models.BooleanField(default=False)),
-                (
-                    "access_token",
-                    models.OneToOneField(
+                migrations.AddField(
+                    model_name="accesstoken",
+                    name="source_refresh_token",
+                    field=models.OneToOneField(
                         blank=True,
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
-                        related_name="refresh_token",
-                        to=settings.OAUTH2_PROVIDER_ACCESS_TOKEN_MODEL,
-                        verbose_name="access token",
+                        related_name="refreshed_access_token",
+                        to=settings.OAUTH2_PROVIDER_REFRESH_TOKEN_MODEL,
+                        verbose_name="source refresh token",
                     ),
                 ),
-                (
-                    "user",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="%(app_label)s_%(class)s",
-                        to=settings.AUTH_USER_MODEL,
-                        verbose_name="user",
-                    ),
+                migrations.CreateModel(
+                    name="RegistrationPolicy",
+                    fields=[
+                        (
+                            "id",
+                            models.PositiveSmallIntegerField(
+                                default=1, editable=False, primary_key=True, serialize=False
+                            ),
+                        ),
+                        (
+                            "is_allowed",
+                            models.BooleanField(
+                                default=False,
+                                help_text="With an initial access token that an administrator has given to them (RFC 7591).",
+                                verbose_name="Applications may register themselves",
+                            ),
+                        ),
+                        (
+                            "document_hosts",
+                            models.TextField(
+                                blank=True,
+                                default="",
+                                help_text="Applications with a client ID metadata document at one of these hosts may be used, without a token: host names with spaces between, .example.com for all names of a domain. Empty: none.",
+                                verbose_name="Hosts of metadata documents",
+                            ),
+                        ),
+                        (
+                            "scopes",
+                            models.CharField(
+                                blank=True,
+                                default="openid profile email",
+                                help_text="What such an application may ask for, with spaces between.",
+                                max_length=254,
+                                verbose_name="Scopes",
+                            ),
+                        ),
+                        (
+                            "needs_approval",
+                            models.BooleanField(
+                                default=True,
+                                help_text="A new application is disabled until an administrator enables it.",
+                                verbose_name="Disabled at first",
+                            ),
+                        ),
+                    ],
+                    options={
+                        "verbose_name": "registration policy",
+                        "verbose_name_plural": "registration policy",
+                        "constraints": [
+                            models.CheckConstraint(
+                                condition=models.Q(("id", 1)), name="identity_registrationpolicy_single"
+                            )
+                        ],
+                    },
                 ),
-            ],
-            options={
-                "abstract": False,
-            },
-        ),
-        migrations.AddField(
-            model_name="accesstoken",
-            name="source_refresh_token",
-            field=models.OneToOneField(
-                blank=True,
-                null=True,
-                on_delete=django.db.models.deletion.SET_NULL,
-                related_name="refreshed_access_token",
-                to=settings.OAUTH2_PROVIDER_REFRESH_TOKEN_MODEL,
-                verbose_name="source refresh token",
-            ),
-        ),
-        migrations.CreateModel(
-            name="RegistrationPolicy",
-            fields=[
-                ("id", models.PositiveSmallIntegerField(default=1, editable=False, primary_key=True, serialize=False)),
-                (
-                    "is_allowed",
-                    models.BooleanField(
-                        default=False,
-                        help_text="With an initial access token that an administrator has given to them (RFC 7591).",
-                        verbose_name="Applications may register themselves",
-                    ),
+                migrations.CreateModel(
+                    name="ReservedSeat",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        (
+                            "seats",
+                            models.PositiveSmallIntegerField(
+                                default=1, validators=[django.core.validators.MinValueValidator(1)]
+                            ),
+                        ),
+                        (
+                            "licence",
+                            models.ForeignKey(
+                                default=1,
+                                on_delete=django.db.models.deletion.CASCADE,
+                                related_name="reserved_seats",
+                                to="identity.licence",
+                            ),
+                        ),
+                        (
+                            "user",
+                            models.OneToOneField(
+                                on_delete=django.db.models.deletion.CASCADE,
+                                related_name="reserved_seat",
+                                to=settings.AUTH_USER_MODEL,
+                            ),
+                        ),
+                    ],
                 ),
-                (
-                    "document_hosts",
-                    models.TextField(
-                        blank=True,
-                        default="",
-                        help_text="Applications with a client ID metadata document at one of these hosts may be used, without a token: host names with spaces between, .example.com for all names of a domain. Empty: none.",
-                        verbose_name="Hosts of metadata documents",
-                    ),
+                migrations.CreateModel(
+                    name="RoleUser",
+                    fields=[
+                        (
+                            "id",
+                            foundation.fields.GuidField(
+                                default=foundation.guids.new_guid, editable=False, primary_key=True, serialize=False
+                            ),
+                        ),
+                        ("object_version", models.PositiveIntegerField(default=1, editable=False)),
+                        (
+                            "custom_property_values",
+                            foundation.fields.JsonTextField(blank=True, editable=False, null=True),
+                        ),
+                        (
+                            "role",
+                            foundation.fields.ReferenceField(
+                                on_delete=django.db.models.deletion.CASCADE,
+                                related_name="role_users",
+                                to="identity.role",
+                            ),
+                        ),
+                        (
+                            "user",
+                            foundation.fields.ReferenceField(
+                                on_delete=django.db.models.deletion.CASCADE,
+                                related_name="role_users",
+                                to=settings.AUTH_USER_MODEL,
+                            ),
+                        ),
+                    ],
                 ),
-                (
-                    "scopes",
-                    models.CharField(
-                        blank=True,
-                        default="openid profile email",
-                        help_text="What such an application may ask for, with spaces between.",
-                        max_length=254,
-                        verbose_name="Scopes",
-                    ),
+                migrations.AddField(
+                    model_name="user",
+                    name="roles",
+                    field=models.ManyToManyField(related_name="users", through="identity.RoleUser", to="identity.role"),
                 ),
-                (
-                    "needs_approval",
-                    models.BooleanField(
-                        default=True,
-                        help_text="A new application is disabled until an administrator enables it.",
-                        verbose_name="Disabled at first",
-                    ),
+                migrations.CreateModel(
+                    name="RowPolicy",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        ("repository", models.CharField(max_length=128)),
+                        ("on_read", models.BooleanField(default=True)),
+                        ("on_create", models.BooleanField(default=True)),
+                        ("on_update", models.BooleanField(default=True)),
+                        ("on_delete", models.BooleanField(default=True)),
+                        ("filter", models.TextField(help_text="OData filter, for example: Responsible/Id eq $user.Id")),
+                        ("is_active", models.BooleanField(default=True)),
+                        ("notes", models.CharField(blank=True, default="", max_length=254)),
+                        (
+                            "role",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.CASCADE,
+                                related_name="row_policies",
+                                to="identity.role",
+                            ),
+                        ),
+                    ],
+                    options={
+                        "verbose_name_plural": "row policies",
+                    },
                 ),
-            ],
-            options={
-                "verbose_name": "registration policy",
-                "verbose_name_plural": "registration policy",
-                "constraints": [
-                    models.CheckConstraint(condition=models.Q(("id", 1)), name="identity_registrationpolicy_single")
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="ReservedSeat",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                (
-                    "seats",
-                    models.PositiveSmallIntegerField(
-                        default=1, validators=[django.core.validators.MinValueValidator(1)]
-                    ),
+                migrations.CreateModel(
+                    name="TrustedApplication",
+                    fields=[
+                        (
+                            "id",
+                            foundation.fields.GuidField(
+                                default=foundation.guids.new_guid, editable=False, primary_key=True, serialize=False
+                            ),
+                        ),
+                        ("object_version", models.PositiveIntegerField(default=1, editable=False)),
+                        (
+                            "custom_property_values",
+                            foundation.fields.JsonTextField(blank=True, editable=False, null=True),
+                        ),
+                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_system", models.CharField(blank=True, max_length=64, null=True)),
+                        ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
+                        (
+                            "additional_data_json",
+                            foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
+                        ),
+                        ("application_uri", models.CharField(max_length=254, unique=True)),
+                        ("name", models.CharField(max_length=254)),
+                        ("client_type", foundation.fields.EnumField(default="Confidential", max_length=64)),
+                        ("application_secret_hash", models.CharField(blank=True, max_length=250, null=True)),
+                        ("new_secret_hash", models.CharField(blank=True, max_length=250, null=True)),
+                        ("previous_secret_hash", models.CharField(blank=True, max_length=250, null=True)),
+                        ("previous_secret_expires_utc", models.DateTimeField(blank=True, null=True)),
+                        ("client_authentication", foundation.fields.EnumField(default="Secret", max_length=64)),
+                        ("sealed_secret", foundation.fields.SecretTextField(blank=True, null=True)),
+                        ("previous_sealed_secret", foundation.fields.SecretTextField(blank=True, null=True)),
+                        ("json_web_key_set", models.TextField(blank=True, null=True)),
+                        ("json_web_key_set_url", models.CharField(blank=True, max_length=500, null=True)),
+                        ("pushed_requests_required", models.BooleanField(default=False)),
+                        ("dpop_required", models.BooleanField(default=False)),
+                        ("impersonate_as_internal_user_allowed", models.BooleanField(default=False)),
+                        ("impersonate_as_community_user_allowed", models.BooleanField(default=False)),
+                        ("device_flow_allowed", models.BooleanField(default=False)),
+                        ("impersonate_login_url", models.CharField(blank=True, max_length=500, null=True)),
+                        ("impersonate_logout_url", models.CharField(blank=True, max_length=500, null=True)),
+                        ("front_channel_logout_url", models.CharField(blank=True, max_length=500, null=True)),
+                        ("back_channel_logout_url", models.CharField(blank=True, max_length=500, null=True)),
+                        ("system_user_allowed", models.BooleanField(default=False)),
+                        ("token_exchange_applications", models.TextField(blank=True, null=True)),
+                        ("scope", models.TextField(blank=True, null=True)),
+                        ("access_tokens", foundation.fields.EnumField(default="None", max_length=64)),
+                        ("is_enabled", models.BooleanField(default=True)),
+                        ("rate_limit_per_minute", models.PositiveIntegerField(blank=True, null=True)),
+                        (
+                            "max_sessions",
+                            models.PositiveIntegerField(
+                                blank=True,
+                                help_text="Sessions at once; a further one closes the longest idle. Empty: no limit.",
+                                null=True,
+                            ),
+                        ),
+                        ("top_paging", models.BooleanField(blank=True, null=True)),
+                        ("notes", models.TextField(blank=True, null=True)),
+                        (
+                            "registration_source",
+                            models.CharField(
+                                default="manual",
+                                editable=False,
+                                help_text="manual: an administrator has entered it. dcr: it registered itself with a token. cimd: by the metadata document at its application URI; name and login URLs follow the document.",
+                                max_length=10,
+                            ),
+                        ),
+                        (
+                            "document_expires_utc",
+                            models.DateTimeField(
+                                blank=True,
+                                editable=False,
+                                help_text="Until when that document is used without another request to its host.",
+                                null=True,
+                            ),
+                        ),
+                        ("creation_time_utc", models.DateTimeField(default=foundation.fields.utc_now, editable=False)),
+                        (
+                            "system_user",
+                            foundation.fields.ReferenceField(
+                                blank=True,
+                                null=True,
+                                on_delete=django.db.models.deletion.PROTECT,
+                                related_name="+",
+                                to=settings.AUTH_USER_MODEL,
+                            ),
+                        ),
+                    ],
+                    options={
+                        "abstract": False,
+                    },
                 ),
-                (
-                    "licence",
-                    models.ForeignKey(
-                        default=1,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="reserved_seats",
-                        to="identity.licence",
-                    ),
+                migrations.CreateModel(
+                    name="BrowserSignIn",
+                    fields=[
+                        (
+                            "session",
+                            models.OneToOneField(
+                                on_delete=django.db.models.deletion.CASCADE,
+                                primary_key=True,
+                                related_name="+",
+                                serialize=False,
+                                to="sessions.session",
+                            ),
+                        ),
+                        ("user_agent", models.CharField(blank=True, max_length=300)),
+                        ("client_address", models.CharField(blank=True, max_length=64)),
+                        ("since", models.DateTimeField()),
+                        ("last_used", models.DateTimeField()),
+                        (
+                            "user",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.CASCADE,
+                                related_name="browser_sign_ins",
+                                to=settings.AUTH_USER_MODEL,
+                            ),
+                        ),
+                    ],
                 ),
-                (
-                    "user",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="reserved_seat",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
+                migrations.CreateModel(
+                    name="Session",
+                    fields=[
+                        (
+                            "id",
+                            foundation.fields.GuidField(
+                                default=foundation.guids.new_guid, editable=False, primary_key=True, serialize=False
+                            ),
+                        ),
+                        ("key", models.CharField(max_length=64)),
+                        ("is_service", models.BooleanField(default=False)),
+                        ("client_address", models.CharField(blank=True, default="", max_length=64)),
+                        ("opened", models.DateTimeField(default=foundation.fields.utc_now)),
+                        ("last_activity", models.DateTimeField(default=foundation.fields.utc_now)),
+                        ("expires", models.DateTimeField()),
+                        ("absolute_expires", models.DateTimeField(null=True)),
+                        ("closed", models.DateTimeField(db_index=True, null=True)),
+                        ("close_reason", models.CharField(blank=True, default="", max_length=32)),
+                        ("database_position", models.BigIntegerField(default=0)),
+                        (
+                            "user",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.CASCADE,
+                                related_name="licensed_sessions",
+                                to=settings.AUTH_USER_MODEL,
+                            ),
+                        ),
+                        (
+                            "application",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.CASCADE,
+                                related_name="licensed_sessions",
+                                to=settings.OAUTH2_PROVIDER_APPLICATION_MODEL,
+                            ),
+                        ),
+                    ],
                 ),
-            ],
-        ),
-        migrations.CreateModel(
-            name="RoleUser",
-            fields=[
-                (
-                    "id",
-                    foundation.fields.GuidField(
-                        default=foundation.guids.new_guid, editable=False, primary_key=True, serialize=False
-                    ),
-                ),
-                ("object_version", models.PositiveIntegerField(default=1, editable=False)),
-                ("custom_property_values", foundation.fields.JsonTextField(blank=True, editable=False, null=True)),
-                (
-                    "role",
-                    foundation.fields.ReferenceField(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="role_users", to="identity.role"
-                    ),
-                ),
-                (
-                    "user",
-                    foundation.fields.ReferenceField(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="role_users",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-            ],
-        ),
-        migrations.AddField(
-            model_name="user",
-            name="roles",
-            field=models.ManyToManyField(related_name="users", through="identity.RoleUser", to="identity.role"),
-        ),
-        migrations.CreateModel(
-            name="RowPolicy",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("repository", models.CharField(max_length=128)),
-                ("on_read", models.BooleanField(default=True)),
-                ("on_create", models.BooleanField(default=True)),
-                ("on_update", models.BooleanField(default=True)),
-                ("on_delete", models.BooleanField(default=True)),
-                ("filter", models.TextField(help_text="OData filter, for example: Responsible/Id eq $user.Id")),
-                ("is_active", models.BooleanField(default=True)),
-                ("notes", models.CharField(blank=True, default="", max_length=254)),
-                (
-                    "role",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="row_policies", to="identity.role"
-                    ),
-                ),
-            ],
-            options={
-                "verbose_name_plural": "row policies",
-            },
-        ),
-        migrations.CreateModel(
-            name="TrustedApplication",
-            fields=[
-                (
-                    "id",
-                    foundation.fields.GuidField(
-                        default=foundation.guids.new_guid, editable=False, primary_key=True, serialize=False
-                    ),
-                ),
-                ("object_version", models.PositiveIntegerField(default=1, editable=False)),
-                ("custom_property_values", foundation.fields.JsonTextField(blank=True, editable=False, null=True)),
-                ("external_id", models.CharField(blank=True, max_length=64, null=True)),
-                ("external_system", models.CharField(blank=True, max_length=64, null=True)),
-                ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
-                ("additional_data_json", foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True)),
-                ("application_uri", models.CharField(max_length=254, unique=True)),
-                ("name", models.CharField(max_length=254)),
-                ("client_type", foundation.fields.EnumField(default="Confidential", max_length=64)),
-                ("application_secret_hash", models.CharField(blank=True, max_length=250, null=True)),
-                ("new_secret_hash", models.CharField(blank=True, max_length=250, null=True)),
-                ("previous_secret_hash", models.CharField(blank=True, max_length=250, null=True)),
-                ("previous_secret_expires_utc", models.DateTimeField(blank=True, null=True)),
-                ("client_authentication", foundation.fields.EnumField(default="Secret", max_length=64)),
-                ("sealed_secret", foundation.fields.SecretTextField(blank=True, null=True)),
-                ("previous_sealed_secret", foundation.fields.SecretTextField(blank=True, null=True)),
-                ("json_web_key_set", models.TextField(blank=True, null=True)),
-                ("json_web_key_set_url", models.CharField(blank=True, max_length=500, null=True)),
-                ("pushed_requests_required", models.BooleanField(default=False)),
-                ("dpop_required", models.BooleanField(default=False)),
-                ("impersonate_as_internal_user_allowed", models.BooleanField(default=False)),
-                ("impersonate_as_community_user_allowed", models.BooleanField(default=False)),
-                ("device_flow_allowed", models.BooleanField(default=False)),
-                ("impersonate_login_url", models.CharField(blank=True, max_length=500, null=True)),
-                ("impersonate_logout_url", models.CharField(blank=True, max_length=500, null=True)),
-                ("front_channel_logout_url", models.CharField(blank=True, max_length=500, null=True)),
-                ("back_channel_logout_url", models.CharField(blank=True, max_length=500, null=True)),
-                ("system_user_allowed", models.BooleanField(default=False)),
-                ("token_exchange_applications", models.TextField(blank=True, null=True)),
-                ("scope", models.TextField(blank=True, null=True)),
-                ("access_tokens", foundation.fields.EnumField(default="None", max_length=64)),
-                ("is_enabled", models.BooleanField(default=True)),
-                ("rate_limit_per_minute", models.PositiveIntegerField(blank=True, null=True)),
-                (
-                    "max_sessions",
-                    models.PositiveIntegerField(
-                        blank=True,
-                        help_text="Sessions at once; a further one closes the longest idle. Empty: no limit.",
-                        null=True,
-                    ),
-                ),
-                ("top_paging", models.BooleanField(blank=True, null=True)),
-                ("notes", models.TextField(blank=True, null=True)),
-                (
-                    "registration_source",
-                    models.CharField(
-                        default="manual",
-                        editable=False,
-                        help_text="manual: an administrator has entered it. dcr: it registered itself with a token. cimd: by the metadata document at its application URI; name and login URLs follow the document.",
-                        max_length=10,
-                    ),
-                ),
-                (
-                    "document_expires_utc",
-                    models.DateTimeField(
-                        blank=True,
-                        editable=False,
-                        help_text="Until when that document is used without another request to its host.",
-                        null=True,
-                    ),
-                ),
-                ("creation_time_utc", models.DateTimeField(default=foundation.fields.utc_now, editable=False)),
-                (
-                    "system_user",
-                    foundation.fields.ReferenceField(
-                        blank=True,
-                        null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="+",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-            ],
-            options={
-                "abstract": False,
-            },
-        ),
-        migrations.CreateModel(
-            name="BrowserSignIn",
-            fields=[
-                (
-                    "session",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        primary_key=True,
-                        related_name="+",
-                        serialize=False,
-                        to="sessions.session",
-                    ),
-                ),
-                ("user_agent", models.CharField(blank=True, max_length=300)),
-                ("client_address", models.CharField(blank=True, max_length=64)),
-                ("since", models.DateTimeField()),
-                ("last_used", models.DateTimeField()),
-                (
-                    "user",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="browser_sign_ins",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-            ],
-        ),
-        migrations.CreateModel(
-            name="Session",
-            fields=[
-                (
-                    "id",
-                    foundation.fields.GuidField(
-                        default=foundation.guids.new_guid, editable=False, primary_key=True, serialize=False
-                    ),
-                ),
-                ("key", models.CharField(max_length=64)),
-                ("is_service", models.BooleanField(default=False)),
-                ("client_address", models.CharField(blank=True, default="", max_length=64)),
-                ("opened", models.DateTimeField(default=foundation.fields.utc_now)),
-                ("last_activity", models.DateTimeField(default=foundation.fields.utc_now)),
-                ("expires", models.DateTimeField()),
-                ("absolute_expires", models.DateTimeField(null=True)),
-                ("closed", models.DateTimeField(db_index=True, null=True)),
-                ("close_reason", models.CharField(blank=True, default="", max_length=32)),
-                ("database_position", models.BigIntegerField(default=0)),
-                (
-                    "user",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="licensed_sessions",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                (
-                    "application",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="licensed_sessions",
-                        to=settings.OAUTH2_PROVIDER_APPLICATION_MODEL,
-                    ),
-                ),
-            ],
-        ),
-        migrations.AddField(
-            model_name="refreshtoken",
-            name="application",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.CASCADE,
-                to=settings.OAUTH2_PROVIDER_APPLICATION_MODEL,
-                verbose_name="application",
-            ),
-        ),
-        migrations.CreateModel(
-            name="ReferenceToken",
-            fields=[
-                (
-                    "id",
-                    foundation.fields.GuidField(
-                        default=foundation.guids.new_guid, editable=False, primary_key=True, serialize=False
-                    ),
-                ),
-                ("digest", models.CharField(editable=False, max_length=64, unique=True)),
-                ("hint", models.CharField(editable=False, help_text="The last characters of the token.", max_length=8)),
-                ("name", models.CharField(max_length=254)),
-                (
-                    "kind",
-                    models.CharField(choices=[("PAT", "Personal"), ("SAT", "Service")], default="PAT", max_length=3),
-                ),
-                ("scope", models.TextField()),
-                ("created", models.DateTimeField(default=foundation.fields.utc_now, editable=False)),
-                ("expires", models.DateTimeField()),
-                ("revoked", models.DateTimeField(editable=False, null=True)),
-                ("last_used", models.DateTimeField(editable=False, null=True)),
-                (
-                    "user",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="reference_tokens",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                (
-                    "application",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="reference_tokens",
-                        to=settings.OAUTH2_PROVIDER_APPLICATION_MODEL,
-                    ),
-                ),
-            ],
-        ),
-        migrations.CreateModel(
-            name="PushedRequest",
-            fields=[
-                ("digest", models.CharField(max_length=64, primary_key=True, serialize=False)),
-                ("parameters", models.JSONField()),
-                ("expires", models.DateTimeField(db_index=True)),
-                ("is_open", models.BooleanField(default=False, help_text="A browser has used the request_uri.")),
-                (
-                    "application",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="+",
-                        to=settings.OAUTH2_PROVIDER_APPLICATION_MODEL,
-                    ),
-                ),
-            ],
-        ),
-        migrations.AddField(
-            model_name="idtoken",
-            name="application",
-            field=models.ForeignKey(
-                blank=True,
-                null=True,
-                on_delete=django.db.models.deletion.CASCADE,
-                to=settings.OAUTH2_PROVIDER_APPLICATION_MODEL,
-                verbose_name="application",
-            ),
-        ),
-        migrations.CreateModel(
-            name="SignInApplication",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("sign_in", models.UUIDField()),
-                ("last_joined", models.DateTimeField(db_index=True)),
-                (
-                    "application",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="+",
-                        to=settings.OAUTH2_PROVIDER_APPLICATION_MODEL,
-                    ),
-                ),
-            ],
-            options={
-                "constraints": [
-                    models.UniqueConstraint(fields=("sign_in", "application"), name="identity_signinapplication_once")
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="Grant",
-            fields=[
-                ("id", models.BigAutoField(primary_key=True, serialize=False)),
-                ("code", models.CharField(max_length=255, unique=True, verbose_name="code")),
-                ("expires", models.DateTimeField(verbose_name="expires")),
-                ("redirect_uri", models.TextField(verbose_name="redirect URI")),
-                ("scope", models.TextField(blank=True, verbose_name="scope")),
-                ("created", models.DateTimeField(auto_now_add=True, verbose_name="created")),
-                ("updated", models.DateTimeField(auto_now=True, verbose_name="updated")),
-                (
-                    "code_challenge",
-                    models.CharField(blank=True, default="", max_length=128, verbose_name="code challenge"),
-                ),
-                (
-                    "code_challenge_method",
-                    models.CharField(
-                        blank=True,
-                        choices=[("plain", "plain"), ("S256", "S256")],
-                        default="",
-                        max_length=10,
-                        verbose_name="code challenge method",
-                    ),
-                ),
-                ("nonce", models.CharField(blank=True, default="", max_length=255, verbose_name="nonce")),
-                ("claims", models.TextField(blank=True, verbose_name="claims")),
-                (
-                    "resource",
-                    oauth2_provider.models.ResourceJSONField(blank=True, default=list, verbose_name="resource"),
-                ),
-                ("sid", models.CharField(blank=True, db_index=True, default="", max_length=64)),
-                ("token_family", models.UUIDField(null=True)),
-                ("auth_time", models.DateTimeField(null=True)),
-                ("authenticated_by", models.CharField(blank=True, default="", max_length=255)),
-                ("used", models.DateTimeField(null=True)),
-                ("dpop_jkt", models.CharField(blank=True, default="", max_length=43)),
-                (
-                    "user",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="%(app_label)s_%(class)s",
-                        to=settings.AUTH_USER_MODEL,
-                        verbose_name="user",
-                    ),
-                ),
-                (
-                    "application",
-                    models.ForeignKey(
+                migrations.AddField(
+                    model_name="refreshtoken",
+                    name="application",
+                    field=models.ForeignKey(
                         on_delete=django.db.models.deletion.CASCADE,
                         to=settings.OAUTH2_PROVIDER_APPLICATION_MODEL,
                         verbose_name="application",
                     ),
                 ),
-            ],
-            options={
-                "abstract": False,
-            },
-        ),
-        migrations.CreateModel(
-            name="DeviceGrant",
-            fields=[
-                ("id", models.BigAutoField(primary_key=True, serialize=False)),
-                ("device_code", models.CharField(max_length=100, verbose_name="device code")),
-                ("user_code", models.CharField(max_length=100, verbose_name="user code")),
-                ("scope", models.TextField(blank=True, verbose_name="scope")),
-                ("interval", models.IntegerField(default=5, verbose_name="interval")),
-                ("expires", models.DateTimeField(verbose_name="expires")),
-                (
-                    "status",
-                    models.CharField(
-                        blank=True,
-                        choices=[
-                            ("authorized", "Authorized"),
-                            ("authorization-pending", "Authorization pending"),
-                            ("expired", "Expired"),
-                            ("denied", "Denied"),
-                        ],
-                        default="authorization-pending",
-                        max_length=64,
-                        verbose_name="status",
-                    ),
+                migrations.CreateModel(
+                    name="ReferenceToken",
+                    fields=[
+                        (
+                            "id",
+                            foundation.fields.GuidField(
+                                default=foundation.guids.new_guid, editable=False, primary_key=True, serialize=False
+                            ),
+                        ),
+                        ("digest", models.CharField(editable=False, max_length=64, unique=True)),
+                        (
+                            "hint",
+                            models.CharField(
+                                editable=False, help_text="The last characters of the token.", max_length=8
+                            ),
+                        ),
+                        ("name", models.CharField(max_length=254)),
+                        (
+                            "kind",
+                            models.CharField(
+                                choices=[("PAT", "Personal"), ("SAT", "Service")], default="PAT", max_length=3
+                            ),
+                        ),
+                        ("scope", models.TextField()),
+                        ("created", models.DateTimeField(default=foundation.fields.utc_now, editable=False)),
+                        ("expires", models.DateTimeField()),
+                        ("revoked", models.DateTimeField(editable=False, null=True)),
+                        ("last_used", models.DateTimeField(editable=False, null=True)),
+                        (
+                            "user",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.CASCADE,
+                                related_name="reference_tokens",
+                                to=settings.AUTH_USER_MODEL,
+                            ),
+                        ),
+                        (
+                            "application",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.CASCADE,
+                                related_name="reference_tokens",
+                                to=settings.OAUTH2_PROVIDER_APPLICATION_MODEL,
+                            ),
+                        ),
+                    ],
                 ),
-                ("client_id", models.CharField(db_index=True, max_length=100, verbose_name="client ID")),
-                ("sid", models.CharField(blank=True, default="", max_length=64)),
-                ("token_family", models.UUIDField(null=True)),
-                ("auth_time", models.DateTimeField(null=True)),
-                ("authenticated_by", models.CharField(blank=True, default="", max_length=255)),
-                ("last_checked", models.DateTimeField(null=True)),
-                (
-                    "user",
-                    models.ForeignKey(
+                migrations.CreateModel(
+                    name="PushedRequest",
+                    fields=[
+                        ("digest", models.CharField(max_length=64, primary_key=True, serialize=False)),
+                        ("parameters", models.JSONField()),
+                        ("expires", models.DateTimeField(db_index=True)),
+                        (
+                            "is_open",
+                            models.BooleanField(default=False, help_text="A browser has used the request_uri."),
+                        ),
+                        (
+                            "application",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.CASCADE,
+                                related_name="+",
+                                to=settings.OAUTH2_PROVIDER_APPLICATION_MODEL,
+                            ),
+                        ),
+                    ],
+                ),
+                migrations.AddField(
+                    model_name="idtoken",
+                    name="application",
+                    field=models.ForeignKey(
                         blank=True,
                         null=True,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="%(app_label)s_%(class)s",
-                        to=settings.AUTH_USER_MODEL,
-                        verbose_name="user",
+                        to=settings.OAUTH2_PROVIDER_APPLICATION_MODEL,
+                        verbose_name="application",
                     ),
                 ),
-                (
-                    "application",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, to=settings.OAUTH2_PROVIDER_APPLICATION_MODEL
-                    ),
+                migrations.CreateModel(
+                    name="SignInApplication",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        ("sign_in", models.UUIDField()),
+                        ("last_joined", models.DateTimeField(db_index=True)),
+                        (
+                            "application",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.CASCADE,
+                                related_name="+",
+                                to=settings.OAUTH2_PROVIDER_APPLICATION_MODEL,
+                            ),
+                        ),
+                    ],
+                    options={
+                        "constraints": [
+                            models.UniqueConstraint(
+                                fields=("sign_in", "application"), name="identity_signinapplication_once"
+                            )
+                        ],
+                    },
                 ),
-            ],
-            options={
-                "abstract": False,
-            },
-        ),
-        migrations.AddField(
-            model_name="accesstoken",
-            name="application",
-            field=models.ForeignKey(
-                blank=True,
-                null=True,
-                on_delete=django.db.models.deletion.CASCADE,
-                to=settings.OAUTH2_PROVIDER_APPLICATION_MODEL,
-                verbose_name="application",
-            ),
-        ),
-        migrations.CreateModel(
-            name="UsedLogin",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("login", models.CharField(max_length=64)),
-                ("user_id", foundation.fields.GuidField(db_index=True)),
-                ("since", models.DateTimeField(default=foundation.fields.utc_now)),
-            ],
-            options={
-                "constraints": [
-                    models.UniqueConstraint(
-                        django.db.models.functions.text.Lower("login"), name="identity_usedlogin_any_case"
-                    )
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="FederatedAccount",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("subject", models.CharField(max_length=255, verbose_name="Subject")),
-                (
-                    "connected",
-                    models.DateTimeField(default=foundation.fields.utc_now, editable=False, verbose_name="Connected"),
+                migrations.CreateModel(
+                    name="Grant",
+                    fields=[
+                        ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                        ("code", models.CharField(max_length=255, unique=True, verbose_name="code")),
+                        ("expires", models.DateTimeField(verbose_name="expires")),
+                        ("redirect_uri", models.TextField(verbose_name="redirect URI")),
+                        ("scope", models.TextField(blank=True, verbose_name="scope")),
+                        ("created", models.DateTimeField(auto_now_add=True, verbose_name="created")),
+                        ("updated", models.DateTimeField(auto_now=True, verbose_name="updated")),
+                        (
+                            "code_challenge",
+                            models.CharField(blank=True, default="", max_length=128, verbose_name="code challenge"),
+                        ),
+                        (
+                            "code_challenge_method",
+                            models.CharField(
+                                blank=True,
+                                choices=[("plain", "plain"), ("S256", "S256")],
+                                default="",
+                                max_length=10,
+                                verbose_name="code challenge method",
+                            ),
+                        ),
+                        ("nonce", models.CharField(blank=True, default="", max_length=255, verbose_name="nonce")),
+                        ("claims", models.TextField(blank=True, verbose_name="claims")),
+                        (
+                            "resource",
+                            oauth2_provider.models.ResourceJSONField(blank=True, default=list, verbose_name="resource"),
+                        ),
+                        ("sid", models.CharField(blank=True, db_index=True, default="", max_length=64)),
+                        ("token_family", models.UUIDField(null=True)),
+                        ("auth_time", models.DateTimeField(null=True)),
+                        ("authenticated_by", models.CharField(blank=True, default="", max_length=255)),
+                        ("used", models.DateTimeField(null=True)),
+                        ("dpop_jkt", models.CharField(blank=True, default="", max_length=43)),
+                        (
+                            "user",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.CASCADE,
+                                related_name="%(app_label)s_%(class)s",
+                                to=settings.AUTH_USER_MODEL,
+                                verbose_name="user",
+                            ),
+                        ),
+                        (
+                            "application",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.CASCADE,
+                                to=settings.OAUTH2_PROVIDER_APPLICATION_MODEL,
+                                verbose_name="application",
+                            ),
+                        ),
+                    ],
+                    options={
+                        "abstract": False,
+                    },
                 ),
-                ("last_login", models.DateTimeField(editable=False, null=True, verbose_name="Last sign-in")),
-                (
-                    "user",
-                    models.ForeignKey(
+                migrations.CreateModel(
+                    name="DeviceGrant",
+                    fields=[
+                        ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                        ("device_code", models.CharField(max_length=100, verbose_name="device code")),
+                        ("user_code", models.CharField(max_length=100, verbose_name="user code")),
+                        ("scope", models.TextField(blank=True, verbose_name="scope")),
+                        ("interval", models.IntegerField(default=5, verbose_name="interval")),
+                        ("expires", models.DateTimeField(verbose_name="expires")),
+                        (
+                            "status",
+                            models.CharField(
+                                blank=True,
+                                choices=[
+                                    ("authorized", "Authorized"),
+                                    ("authorization-pending", "Authorization pending"),
+                                    ("expired", "Expired"),
+                                    ("denied", "Denied"),
+                                ],
+                                default="authorization-pending",
+                                max_length=64,
+                                verbose_name="status",
+                            ),
+                        ),
+                        ("client_id", models.CharField(db_index=True, max_length=100, verbose_name="client ID")),
+                        ("sid", models.CharField(blank=True, default="", max_length=64)),
+                        ("token_family", models.UUIDField(null=True)),
+                        ("auth_time", models.DateTimeField(null=True)),
+                        ("authenticated_by", models.CharField(blank=True, default="", max_length=255)),
+                        ("last_checked", models.DateTimeField(null=True)),
+                        (
+                            "user",
+                            models.ForeignKey(
+                                blank=True,
+                                null=True,
+                                on_delete=django.db.models.deletion.CASCADE,
+                                related_name="%(app_label)s_%(class)s",
+                                to=settings.AUTH_USER_MODEL,
+                                verbose_name="user",
+                            ),
+                        ),
+                        (
+                            "application",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.CASCADE,
+                                to=settings.OAUTH2_PROVIDER_APPLICATION_MODEL,
+                            ),
+                        ),
+                    ],
+                    options={
+                        "abstract": False,
+                    },
+                ),
+                migrations.AddField(
+                    model_name="accesstoken",
+                    name="application",
+                    field=models.ForeignKey(
+                        blank=True,
+                        null=True,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="federated_accounts",
-                        to=settings.AUTH_USER_MODEL,
+                        to=settings.OAUTH2_PROVIDER_APPLICATION_MODEL,
+                        verbose_name="application",
                     ),
                 ),
-                (
-                    "provider",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="accounts",
-                        to="identity.identityprovider",
+                migrations.CreateModel(
+                    name="UsedLogin",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        ("login", models.CharField(max_length=64)),
+                        ("user_id", foundation.fields.GuidField(db_index=True)),
+                        ("since", models.DateTimeField(default=foundation.fields.utc_now)),
+                    ],
+                    options={
+                        "constraints": [
+                            models.UniqueConstraint(
+                                django.db.models.functions.text.Lower("login"), name="identity_usedlogin_any_case"
+                            )
+                        ],
+                    },
+                ),
+                migrations.CreateModel(
+                    name="FederatedAccount",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        ("subject", models.CharField(max_length=255, verbose_name="Subject")),
+                        (
+                            "connected",
+                            models.DateTimeField(
+                                default=foundation.fields.utc_now, editable=False, verbose_name="Connected"
+                            ),
+                        ),
+                        ("last_login", models.DateTimeField(editable=False, null=True, verbose_name="Last sign-in")),
+                        (
+                            "user",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.CASCADE,
+                                related_name="federated_accounts",
+                                to=settings.AUTH_USER_MODEL,
+                            ),
+                        ),
+                        (
+                            "provider",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.CASCADE,
+                                related_name="accounts",
+                                to="identity.identityprovider",
+                            ),
+                        ),
+                    ],
+                    options={
+                        "verbose_name": "connected account",
+                        "verbose_name_plural": "connected accounts",
+                        "constraints": [
+                            models.UniqueConstraint(
+                                fields=("provider", "subject"), name="identity_federatedaccount_subject"
+                            ),
+                            models.UniqueConstraint(fields=("provider", "user"), name="identity_federatedaccount_user"),
+                        ],
+                    },
+                ),
+                migrations.CreateModel(
+                    name="IdentityProviderRole",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        ("claim_value", models.CharField(max_length=254, verbose_name="Value of the claim")),
+                        (
+                            "provider",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.CASCADE,
+                                related_name="role_mappings",
+                                to="identity.identityprovider",
+                            ),
+                        ),
+                        (
+                            "role",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.CASCADE, to="identity.role", verbose_name="Role"
+                            ),
+                        ),
+                    ],
+                    options={
+                        "verbose_name": "role by claim",
+                        "verbose_name_plural": "roles by claim",
+                        "constraints": [
+                            models.UniqueConstraint(
+                                fields=("provider", "claim_value", "role"), name="identity_identityproviderrole_once"
+                            )
+                        ],
+                    },
+                ),
+                migrations.CreateModel(
+                    name="RolePermission",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                            ),
+                        ),
+                        (
+                            "repository",
+                            models.CharField(help_text="Crm.Sales.SalesOrders, Crm.Sales.* or *", max_length=128),
+                        ),
+                        ("can_read", models.BooleanField(default=True)),
+                        ("can_create", models.BooleanField(default=False)),
+                        ("can_update", models.BooleanField(default=False)),
+                        ("can_delete", models.BooleanField(default=False)),
+                        (
+                            "role",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.CASCADE,
+                                related_name="permissions",
+                                to="identity.role",
+                            ),
+                        ),
+                    ],
+                    options={
+                        "constraints": [
+                            models.UniqueConstraint(fields=("role", "repository"), name="identity_rolepermission_once")
+                        ],
+                    },
+                ),
+                migrations.AddIndex(
+                    model_name="roleuser",
+                    index=models.Index(fields=["user", "id"], name="identity_ro_user_id_ea4eab_idx"),
+                ),
+                migrations.AddIndex(
+                    model_name="roleuser",
+                    index=models.Index(fields=["role", "id"], name="identity_ro_role_id_1e416e_idx"),
+                ),
+                migrations.AddConstraint(
+                    model_name="user",
+                    constraint=models.UniqueConstraint(
+                        django.db.models.functions.text.Lower("login"), name="identity_user_login_any_case"
                     ),
                 ),
-            ],
-            options={
-                "verbose_name": "connected account",
-                "verbose_name_plural": "connected accounts",
-                "constraints": [
-                    models.UniqueConstraint(fields=("provider", "subject"), name="identity_federatedaccount_subject"),
-                    models.UniqueConstraint(fields=("provider", "user"), name="identity_federatedaccount_user"),
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="IdentityProviderRole",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("claim_value", models.CharField(max_length=254, verbose_name="Value of the claim")),
-                (
-                    "provider",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="role_mappings",
-                        to="identity.identityprovider",
+                migrations.AddIndex(
+                    model_name="trustedapplication",
+                    index=models.Index(fields=["system_user", "id"], name="identity_tr_system__9b509b_idx"),
+                ),
+                migrations.AddIndex(
+                    model_name="session",
+                    index=models.Index(
+                        condition=models.Q(("closed__isnull", True)), fields=["expires"], name="identity_session_open"
                     ),
                 ),
-                (
-                    "role",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, to="identity.role", verbose_name="Role"
+                migrations.AddIndex(
+                    model_name="session",
+                    index=models.Index(fields=["opened"], name="identity_session_opened"),
+                ),
+                migrations.AddConstraint(
+                    model_name="session",
+                    constraint=models.UniqueConstraint(
+                        condition=models.Q(("closed__isnull", True)), fields=("key",), name="identity_session_open_once"
                     ),
                 ),
-            ],
-            options={
-                "verbose_name": "role by claim",
-                "verbose_name_plural": "roles by claim",
-                "constraints": [
-                    models.UniqueConstraint(
-                        fields=("provider", "claim_value", "role"), name="identity_identityproviderrole_once"
-                    )
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="RolePermission",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("repository", models.CharField(help_text="Crm.Sales.SalesOrders, Crm.Sales.* or *", max_length=128)),
-                ("can_read", models.BooleanField(default=True)),
-                ("can_create", models.BooleanField(default=False)),
-                ("can_update", models.BooleanField(default=False)),
-                ("can_delete", models.BooleanField(default=False)),
-                (
-                    "role",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="permissions", to="identity.role"
+                migrations.AddIndex(
+                    model_name="refreshtoken",
+                    index=models.Index(fields=["token_family"], name="identity_re_token_f_bde708_idx"),
+                ),
+                migrations.AlterUniqueTogether(
+                    name="refreshtoken",
+                    unique_together={("token_checksum", "revoked")},
+                ),
+                migrations.AddIndex(
+                    model_name="devicegrant",
+                    index=models.Index(fields=["user_code"], name="identity_devicegrant_user_code"),
+                ),
+                migrations.AddIndex(
+                    model_name="devicegrant",
+                    index=models.Index(fields=["expires"], name="identity_devicegrant_expires"),
+                ),
+                migrations.AddConstraint(
+                    model_name="devicegrant",
+                    constraint=models.UniqueConstraint(
+                        fields=("device_code",), name="identity_devicegrant_unique_device_code"
                     ),
                 ),
-            ],
-            options={
-                "constraints": [
-                    models.UniqueConstraint(fields=("role", "repository"), name="identity_rolepermission_once")
-                ],
-            },
-        ),
-        migrations.AddIndex(
-            model_name="roleuser",
-            index=models.Index(fields=["user", "id"], name="identity_ro_user_id_ea4eab_idx"),
-        ),
-        migrations.AddIndex(
-            model_name="roleuser",
-            index=models.Index(fields=["role", "id"], name="identity_ro_role_id_1e416e_idx"),
-        ),
-        migrations.AddConstraint(
-            model_name="user",
-            constraint=models.UniqueConstraint(
-                django.db.models.functions.text.Lower("login"), name="identity_user_login_any_case"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="trustedapplication",
-            index=models.Index(fields=["system_user", "id"], name="identity_tr_system__9b509b_idx"),
-        ),
-        migrations.AddIndex(
-            model_name="session",
-            index=models.Index(
-                condition=models.Q(("closed__isnull", True)), fields=["expires"], name="identity_session_open"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="session",
-            index=models.Index(fields=["opened"], name="identity_session_opened"),
-        ),
-        migrations.AddConstraint(
-            model_name="session",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("closed__isnull", True)), fields=("key",), name="identity_session_open_once"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="refreshtoken",
-            index=models.Index(fields=["token_family"], name="identity_re_token_f_bde708_idx"),
-        ),
-        migrations.AlterUniqueTogether(
-            name="refreshtoken",
-            unique_together={("token_checksum", "revoked")},
-        ),
-        migrations.AddIndex(
-            model_name="devicegrant",
-            index=models.Index(fields=["user_code"], name="identity_devicegrant_user_code"),
-        ),
-        migrations.AddIndex(
-            model_name="devicegrant",
-            index=models.Index(fields=["expires"], name="identity_devicegrant_expires"),
-        ),
-        migrations.AddConstraint(
-            model_name="devicegrant",
-            constraint=models.UniqueConstraint(fields=("device_code",), name="identity_devicegrant_unique_device_code"),
-        ),
-        migrations.AddIndex(
-            model_name="accesstoken",
-            index=models.Index(fields=["expires"], name="identity_accesstoken_expires"),
-        ),
-        migrations.AddIndex(
-            model_name="role",
-            index=models.Index(fields=["aggregate_last_update_time_utc", "id"], name="identity_ro_aggrega_10bfa3_idx"),
-        ),
-        migrations.AddIndex(
-            model_name="trustedapplication",
-            index=models.Index(fields=["aggregate_last_update_time_utc", "id"], name="identity_tr_aggrega_e1ad0d_idx"),
-        ),
-        migrations.AddIndex(
-            model_name="user",
-            index=models.Index(fields=["aggregate_last_update_time_utc", "id"], name="identity_us_aggrega_69e11b_idx"),
-        ),
+                migrations.AddIndex(
+                    model_name="accesstoken",
+                    index=models.Index(fields=["expires"], name="identity_accesstoken_expires"),
+                ),
+                migrations.AddIndex(
+                    model_name="role",
+                    index=models.Index(
+                        fields=["aggregate_last_update_time_utc", "id"], name="identity_ro_aggrega_10bfa3_idx"
+                    ),
+                ),
+                migrations.AddIndex(
+                    model_name="trustedapplication",
+                    index=models.Index(
+                        fields=["aggregate_last_update_time_utc", "id"], name="identity_tr_aggrega_e1ad0d_idx"
+                    ),
+                ),
+                migrations.AddIndex(
+                    model_name="user",
+                    index=models.Index(
+                        fields=["aggregate_last_update_time_utc", "id"], name="identity_us_aggrega_69e11b_idx"
+                    ),
+                ),
+            ]
+        )
     ]

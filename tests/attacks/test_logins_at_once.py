@@ -116,6 +116,7 @@ def test_a_flood_of_logins_holds_up_no_request_and_no_login_from_elsewhere(live_
 
 @pytest.mark.process
 @pytest.mark.once
+@pytest.mark.alone  # a login waits ten seconds at most for its turn, which other tests could use up
 def test_two_dozen_logins_at_once_are_all_answered(live_platform: LivePlatform) -> None:
     """Of unknown browsers at four addresses, as when the offices of a company begin their day."""
     forms = [login_form(live_platform, f"127.0.0.{number}") for number in range(11, 15)]

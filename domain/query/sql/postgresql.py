@@ -154,7 +154,7 @@ class Postgresql(Dialect):
         " AT TIME ZONE 'UTC' END",
         "custom_bool": "CASE {0} WHEN 'true' THEN TRUE WHEN 'false' THEN FALSE END",
         "custom": "({0}::json -> '{1}' ->> '{2}')",
-        # The expression of the index (domain.migrations._tables).
+        # The expression of the index (domain.migrations._custom_properties).
         "custom_is": "({0}::jsonb @> jsonb_build_object('{1}'::text, jsonb_build_object('Value', ({2})::text)))",
         "custom_object": "({0}::json -> '{1}')::text",
         "to_text": "({0})::text",

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import psycopg
 import pytest
+from django.apps import apps
 from django.db import ProgrammingError, connection, transaction
 from django.db.utils import NotSupportedError
 
@@ -142,3 +143,15 @@ def test_moments_are_in_utc(currency: None) -> None:
     assert moment == datetime.datetime(2024, 2, 29, 10, 0, 0, 500_000, tzinfo=datetime.UTC)
     assert isinstance(moment, datetime.datetime)
     assert moment.utcoffset() == datetime.timedelta()
+
+
+@pytest.mark.django_db
+def test_every_table_with_custom_properties_has_their_index() -> None:
+    tables = {
+        model._meta.db_table
+        for model in apps.get_app_config("domain").get_models()
+        if model._meta.managed and any(field.name == "custom_property_values" for field in model._meta.local_fields)
+    }
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT tablename FROM pg_indexes WHERE indexdef LIKE '%USING gin%custom_property_values%'")
+        assert {table for (table,) in cursor.fetchall()} == tables
