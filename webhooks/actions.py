@@ -73,17 +73,9 @@ class WebHookAction(ActionType):
         if wrong or not reference:
             return
         template = web_hook_get(reference)
-        if template is None:
-            yield finding("Parameter1Value", _("There is no webhook '{0}'."), reference)
-        elif template.repository_name != rule.repository.name:
-            yield finding(
-                "Parameter1Value",
-                _("The webhook {0} is for {1}, and the rule for {2}."),
-                template.code,
-                template.repository_name,
-                rule.repository.name,
-            )
-        else:
+        if mismatch := _mismatch(template, reference, rule.repository.name):
+            yield finding("Parameter1Value", mismatch[0], *mismatch[1])
+        elif template is not None:
             yield from _check_events(template, rule)
 
     def paths(self, action: BoundAction) -> Iterator[tuple[int, ReferencePath]]:
@@ -95,12 +87,11 @@ class WebHookAction(ActionType):
         """Render the request and defer its outbox row to the commit. An inactive template sends nothing."""
         reference = action.text(0, firing)
         template = web_hook_get(reference)
-        if template is None:
-            raise errors.Refused(
-                errors.RULE_BROKEN,
-                firing.rule.title(firing.dataset.context.language),
-                gettext("There is no webhook '{0}'.").replace("{0}", reference),
-            )
+        # The template may have been changed or deleted since the rule was saved.
+        if wrong := _mismatch(template, reference, firing.rule.repository):
+            report_broken(firing.rule, firing.dataset, errors.format_message(gettext(wrong[0]), wrong[1]))
+            return
+        assert template is not None
         if not template.is_active:
             return
         delivery = delivery_prepare(
@@ -129,6 +120,16 @@ class WebHookAction(ActionType):
             return
         once = () if firing.occurrence.type in _COALESCED_EVENTS else (delivery.id,)
         firing.dataset.defer_write(firing.key("WEBHOOK", action.spec.index, *once), delivery)
+
+
+def _mismatch(template: WebHookTemplate | None, reference: str, repository: str) -> tuple[str, list[str]] | None:
+    """Why a rule for the repository cannot send the template: a message and its parameters."""
+    if template is None:
+        return _("There is no webhook '{0}'."), [reference]
+    if template.repository_name != repository:
+        names = [template.code, template.repository_name, repository]
+        return _("The webhook {0} is for {1}, and the rule for {2}."), names
+    return None
 
 
 def _check_events(template: WebHookTemplate, rule: RuleScope) -> Iterator[Finding]:

@@ -28,6 +28,7 @@ T = TypeVar("T")
 BodyFormat = Literal["json", "form", "xml", "text"]
 
 _PLAIN_JSON = re.compile(r"\s*(\{\s*[\"}]|\[)")
+_DOUBLED_BRACE = re.compile(r"\{\{\s*[\"}]")
 _SCHEME = re.compile(r"https?://", re.I)
 _ORIGIN_END = re.compile(r"[/?#]")
 _STRUCTURAL_BRACE = re.compile(r"\{(?=\s*[\"}])")
@@ -197,8 +198,9 @@ def double_braces(body: str) -> str:
     unchanged.
 
     `{` before a quote or `}` belongs to the JSON, since no name begins so; so does each `}` that closes no placeholder.
+    An array says neither by how it begins: its author has doubled the braces if one of them is doubled.
     """
-    if not _PLAIN_JSON.match(body):
+    if not _PLAIN_JSON.match(body) or _DOUBLED_BRACE.search(body):
         return body
     written: list[str] = []
     index = 0

@@ -16,7 +16,7 @@ from domain.dataset.records.record import ModelName
 from domain.dataset.tables.models import PendingWrite
 from domain.dataset.transactions import domain_transactions
 from domain.entities.document_states import document_change_state, document_make_void
-from foundation import errors
+from foundation import cache_versions, errors
 from foundation.guids import new_guid
 from tests.rules.cast import (
     LINES,
@@ -35,7 +35,7 @@ from tests.rules.cast import (
 from tests.rules.conftest import forget_rules  # noqa: F401
 from tests.support.database_steps import sqlite_steps
 from tests.support.receiver import LoopbackReceiver
-from tests.webhooks.cast import deliver_due, new_currency, new_delivery, new_web_hook
+from tests.webhooks.cast import PLATFORM, deliver_due, new_currency, new_delivery, new_web_hook
 from webhooks.lease import deliveries_lease
 from webhooks.models import WebHookDelivery
 from webhooks.outbox import _WakeUp
@@ -258,6 +258,26 @@ def test_from_a_rule_to_the_receiver(world: World, loopback_receiver: LoopbackRe
     (request,) = loopback_receiver.requests
     assert request.path == "/N%2F1%20%22x%22"
     assert request.json()["name"] == 'Стол "А"'
+
+
+@pytest.mark.parametrize("change", ["RepositoryName", "Code", "deleted"])
+def test_a_template_that_fits_its_rule_no_more_is_not_sent_and_stops_nobody(world: World, change: str) -> None:
+    hook = new_web_hook("http://127.0.0.1:9/", RepositoryName=PRODUCTS)
+    write_rule(world, PRODUCTS, ["COMMIT"], actions=[HOOK])
+    dataset = Dataset(PLATFORM)
+    stored = dataset.open(hook.repository, hook.id, "update")
+    if change == "deleted":
+        dataset.delete(stored)
+    else:
+        dataset.set(stored, change, {"RepositoryName": ORDERS, "Code": "ANOTHER"}[change])
+    dataset.commit()
+    cache_versions.expire()
+    dataset = Dataset(world.context)
+    new_product(dataset, world)
+    dataset.commit()
+    (warning,) = dataset.warnings
+    assert ("is for" if change == "RepositoryName" else "There is no webhook 'HOOK'") in warning
+    assert not WebHookDelivery.objects.exists()
 
 
 # --- when the rule is saved ---------------------------------------------------------------------------------------

@@ -55,6 +55,8 @@ def test_any_value_keeps_json_valid_in_both_styles(body: str) -> None:
         ('{\n  "a": "{Name}"\n}', {"a": "Euro"}),
         ("{}", {}),
         ('["{Name}"]', ["Euro"]),
+        ('[{"a": "{Name}"}, {}]', [{"a": "Euro"}, {}]),
+        ('[{{"a": {{"b": "{Name}"}}}}, {{}}]', [{"a": {"b": "Euro"}}, {}]),
     ],
 )
 def test_nested_json(body: str, expected: object) -> None:
