@@ -133,14 +133,25 @@ def check_login_url(application: TrustedApplication, problems: Problems) -> None
 
 
 def check_dual_mode(application: TrustedApplication, problems: Problems) -> None:
-    """Check that a dual-mode application has logout URLs, which its service half needs (spec 01, 1.4)."""
-    if application.system_user_allowed and application.is_interactive and not application.logout_urls:
+    """Check that a dual-mode application has the URLs that its service half needs (spec 01, 1.4)."""
+    if not application.system_user_allowed or not application.is_interactive:
+        return
+    uri = f"{application.application_uri}{SERVICE_SUFFIX}"
+    if not application.login_urls:
+        problems["impersonate_login_url"].append(
+            _(
+                "An application that signs people in and also runs as a service needs a login URL: without one its "
+                "client id %(uri)s is refused. Add one, or register the service as an application of its own."
+            )
+            % {"uri": uri}
+        )
+    if not application.logout_urls:
         problems["impersonate_logout_url"].append(
             _(
                 "An application that signs people in and also runs as a service needs a logout URL: without one its "
                 "client id %(uri)s is refused. Add one, or register the service as an application of its own."
             )
-            % {"uri": f"{application.application_uri}{SERVICE_SUFFIX}"}
+            % {"uri": uri}
         )
 
 

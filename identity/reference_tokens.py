@@ -133,6 +133,8 @@ def _policy_problem(user: User | None, application: TrustedApplication, kind: st
     if kind == ReferenceToken.SERVICE:
         if not application.system_user_allowed:
             return Message("The application may not run as a service.")
+        if user.user_type == "ExternalCommunityUser":
+            return Message("Only internal users may call this service.")
         return None
     if user.user_type != "InternalUser":
         return Message("Only internal users may call this service.")

@@ -231,6 +231,7 @@ def check_access(user: User | None, application: TrustedApplication, *, is_servi
     if is_service:
         if not application.system_user_allowed:
             raise errors.Unauthorized(errors.TOKEN_INVALID, Message("its application may no longer run as a service"))
-        return
-    if user.user_type != "InternalUser":
+    elif user.user_type != "InternalUser":
+        raise errors.Forbidden(errors.USER_NOT_INTERNAL)
+    if user.user_type == "ExternalCommunityUser":  # the user of a service may have become one
         raise errors.Forbidden(errors.USER_NOT_INTERNAL)

@@ -156,13 +156,13 @@ def check_service(application: TrustedApplication) -> None:
         raise UnauthorizedClientError(description="A public application may not run as a service.")
     if application.system_user is None or not application.system_user.active:
         raise UnauthorizedClientError(description="The application has no active system user.")
+    if application.system_user.user_type == "ExternalCommunityUser":
+        raise UnauthorizedClientError(description="The system user must be an internal or a system user.")
     if application.service_half:
-        if not application.is_interactive:
-            raise UnauthorizedClientError(
-                description=f"{name} is not a dual-mode application; use the client id {name} itself."
-            )
         if not application.login_urls or not application.logout_urls:
-            raise UnauthorizedClientError(description="A dual-mode application needs login and logout URLs.")
+            raise UnauthorizedClientError(
+                description=f"A dual-mode application needs login and logout URLs; any other uses the client id {name}."
+            )
     elif application.is_interactive:
         raise UnauthorizedClientError(
             description=f"{name} also signs people in; its service half uses the client id {name}{SERVICE_SUFFIX}."

@@ -193,11 +193,11 @@ class TestGrants:
             "ImpersonateLoginUrl": RETURN_TO,
             "ImpersonateLogoutUrl": SIGNED_OUT,
         }
-        make.new(
-            "Systems_Security_TrustedApplications",
-            values | {missing: False if missing == "SystemUserAllowed" else ""},
-        )
-        refused = token_request(anyone, grant_type="client_credentials", client_id=f"{uri}-service")
+        entry = make.new("Systems_Security_TrustedApplications", values)
+        form = {"grant_type": "client_credentials", "client_id": f"{uri}-service"}
+        assert token_request(anyone, **form).status_code == 200
+        answered(make.caller.patch(entry["@odata.id"], {missing: False if missing == "SystemUserAllowed" else ""}), 204)
+        refused = token_request(anyone, **form)
         assert refused.status_code in {400, 401}
         assert "access_token" not in refused.json()
 

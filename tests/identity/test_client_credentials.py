@@ -125,6 +125,12 @@ class TestDualMode:
         assert ask(http, f"{DUAL}-service").json()["error"] == "unauthorized_client"
         assert ask(http, f"{WEB}-service").json()["error"] == "unauthorized_client"
 
+    def test_it_needs_nothing_else(self, http: Client) -> None:
+        TrustedApplication.objects.filter(application_uri=DUAL).update(
+            impersonate_as_internal_user_allowed=False, impersonate_as_community_user_allowed=False
+        )
+        assert ask(http, f"{DUAL}-service").status_code == 200
+
     def test_an_application_whose_name_ends_in_the_suffix_still_works(self, http: Client) -> None:
         plain = TrustedApplication.objects.get(application_uri=SERVICE)
         plain.pk, plain._state.adding, plain.application_uri = "01900000-0000-7000-8000-000000000001", True, "x-service"

@@ -677,6 +677,14 @@ class TestDualMode:
         )
         refused(response, "unauthorized_client")
 
+    def test_a_system_user_that_became_external_runs_no_service(self, http: Client) -> None:
+        form = {"grant_type": "client_credentials", "client_id": SERVICE, "client_secret": SECRET}
+        token = token_request(http, **form).json()["access_token"]
+        User.objects.filter(login="service").update(user_type="ExternalCommunityUser")
+        refused(token_request(http, **form), "unauthorized_client")
+        answer = http.get("/api/domain/odata/", headers={"Authorization": f"Bearer {token}"})
+        assert (answer.status_code, answer.json()["error"]["type"]) == (403, "UserNotInternal")
+
     def test_a_disabled_system_user_runs_no_service(self, http: Client) -> None:
         User.objects.filter(login="service").update(active=False)
         response = token_request(http, grant_type="client_credentials", client_id=SERVICE, client_secret=SECRET)
