@@ -36,6 +36,7 @@ from tests.identity.factors import (
     recovery_codes_of,
     register_passkey,
     require,
+    seconds_of_a_code,  # noqa: F401
     set_up_app,
     signed_in,
     user,
@@ -44,7 +45,7 @@ from tests.identity.flows import Browser, fields_of
 from tests.support.authenticator import FLAGS, Authenticator, ceremony_of
 from tests.support.tasks import Worker
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.usefixtures("seconds_of_a_code")]
 
 #: What a page or endpoint answers to somebody who is not signed in.
 CLOSED = {

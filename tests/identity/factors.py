@@ -6,9 +6,11 @@ import re
 import time
 from dataclasses import dataclass
 from html import unescape
+from types import SimpleNamespace
 from typing import Any
 
 import pyotp
+import pytest
 from django.test import Client
 
 from identity.factors import authenticator_app, recovery
@@ -19,6 +21,14 @@ from tests.support.authenticator import Authenticator, ceremony_of
 Response = Any
 SECOND = "/id/account/second-factor"
 PASSKEY_LOGIN, ADD_PASSKEY, ADD_APP = "/id/account/passkey", "/id/account/factors/passkey", "/id/account/factors/app"
+
+
+@pytest.fixture
+def seconds_of_a_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thirty seconds of a code do not end within a test, neither for the phone nor for who checks it."""
+    now = time.time()
+    for module in ("pyotp.totp", __name__):
+        monkeypatch.setattr(f"{module}.time", SimpleNamespace(time=lambda: now))
 
 
 def person() -> Browser:

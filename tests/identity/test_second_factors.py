@@ -29,6 +29,7 @@ from tests.identity.factors import (
     recovery_codes_of,
     register_passkey,
     require,
+    seconds_of_a_code,  # noqa: F401
     set_up_app,
     signed_in,
     user,
@@ -38,7 +39,7 @@ from tests.support.api import service_api
 from tests.support.authenticator import Authenticator
 from tests.support.tasks import Worker
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.usefixtures("seconds_of_a_code")]
 
 NEW = "/id/account/second-factor/new"
 
