@@ -208,6 +208,14 @@ DATABASES: dict[str, dict[str, Any]] = {
     "default": env.database(_database_url) if _database_url else _sqlite("platform.sqlite3"),
 }
 DATABASES["default"]["CONN_MAX_AGE"] = None
+if DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
+    # A server whose machine is lost refuses nothing: without limits a request would wait for minutes. libpq's
+    # parameters, in seconds and milliseconds; those in the URL win.
+    DATABASES["default"]["OPTIONS"] = {
+        "connect_timeout": 5,
+        "tcp_user_timeout": 10_000,
+        **DATABASES["default"].get("OPTIONS", {}),
+    }
 #: Aliases of DATABASES.
 DATABASE_REPLICAS: list[str] = []
 for _number, _replica_url in enumerate(
@@ -406,6 +414,8 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE
 COOKIE_PREFIX = "__Host-" if SECURE else ""
 SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = f"{COOKIE_PREFIX}sessionid", f"{COOKIE_PREFIX}csrftoken"
 SECURE_SSL_REDIRECT = SECURE
+# Load balancers, container engines and Prometheus ask a node itself, where no TLS is.
+SECURE_REDIRECT_EXEMPT = ["^(healthz|readyz|metrics)$"]
 SECURE_HSTS_SECONDS = 31_536_000 if SECURE else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = SECURE
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")

@@ -33,13 +33,26 @@ def test_a_replica_has_the_options_of_its_url(tmp_path: Path) -> None:
         "DATABASE_URL": "postgres://user@db-1/platform",
         "DATABASE_REPLICA_URLS": "postgres://user@db-2/platform?sslmode=verify-full&connect_timeout=5",
     }
-    code = "from platform_site.settings import DATABASES; print(DATABASES['replica1']['OPTIONS'])"
-    environment = instance_environment(tmp_path, 0, **urls)
+    options = options_of("replica1", tmp_path, urls)
+    assert "'sslmode': 'verify-full'" in options
+    assert "'tcp_user_timeout': 2000" in options
+
+
+def test_a_primary_whose_machine_is_lost_is_not_waited_for_long(tmp_path: Path) -> None:
+    url = "postgres://user@db-1,db-2/platform?target_session_attrs=read-write&connect_timeout=3"
+    options = options_of("default", tmp_path, {"DATABASE_URL": url})
+    for option in ("'connect_timeout': 3", "'tcp_user_timeout': 10000", "'target_session_attrs': 'read-write'"):
+        assert option in options
+
+
+def options_of(alias: str, data_dir: Path, settings: dict[str, str]) -> str:
+    """What psycopg is given for the database, in an instance with these settings."""
+    code = f"from platform_site.settings import DATABASES; print(DATABASES['{alias}']['OPTIONS'])"
+    environment = instance_environment(data_dir, 0, **settings)
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
     )
-    assert "'sslmode': 'verify-full'" in done.stdout
-    assert "'tcp_user_timeout': 2000" in done.stdout
+    return done.stdout
 
 
 @pytest.mark.parametrize(

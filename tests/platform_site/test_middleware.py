@@ -192,6 +192,14 @@ def test_the_api_follows_the_demand_for_tls(client: Client, settings: Settings) 
     assert client.get("/api/echo", secure=True).headers["Strict-Transport-Security"] == "max-age=60"
 
 
+@pytest.mark.django_db
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
+def test_probes_of_a_node_are_answered_without_tls(client: Client, settings: Settings, path: str) -> None:
+    """As the image's HEALTHCHECK asks, and a load balancer."""
+    settings.SECURE_SSL_REDIRECT = True
+    assert client.get(path, headers={"Host": "127.0.0.1:8000"}).status_code not in {301, 302, 400}
+
+
 def test_the_log_says_what_happened_without_the_query_string(
     client: Client, request_log: pytest.LogCaptureFixture
 ) -> None:

@@ -211,7 +211,7 @@ def test_nginx_leads_each_host_to_its_tenant(pool: Pool, tmp_path: Path) -> None
     port = free_port()
     server = (BASE_DIR / "deploy/tenants/nginx.conf").read_text()
     server = server.replace("/etc/nginx/tenants.map", str(tmp_path / "tenants.map"))
-    server = server.replace("listen 443 ssl;", f"listen 127.0.0.1:{port};").replace("http2 on;", "")
+    server = server.replace("listen 443 ssl http2;", f"listen 127.0.0.1:{port};")
     server = "\n".join(line for line in server.splitlines() if "ssl_" not in line and "access_log" not in line)
     server = server.replace(
         "include /etc/nginx/business-platform-tenant.conf;", (BASE_DIR / "deploy/tenants/proxy.conf").read_text()
