@@ -76,8 +76,9 @@ def may_see(context: CallContext, record: Record) -> bool:
         return True
     if not access.allowed(context, record.repository, "read"):
         return False
-    if record.is_deleted or not access.has_policies(context, record.repository, "read"):
-        return access.row_visible(context, record.repository, record.id)
     assert isinstance(record.dataset, Dataset)
+    is_stored = record.is_deleted or record.dataset.rows_written
+    if is_stored or not access.has_policies(context, record.repository, "read"):
+        return access.row_visible(context, record.repository, record.id)
     with flushed(record.dataset, around=record.id):
         return access.row_visible(context, record.repository, record.id)

@@ -150,6 +150,8 @@ def _raise_one(context: CallContext, lineage: tuple[str, ...], event: CommittedE
         if record is not None:
             record.committed_as = event.state
             dataset.raise_event(record, event.event)
+            # The events of the rules' own changes tell what that commit does.
+            record.committed_as = ""
             dataset.commit()
 
 

@@ -92,9 +92,11 @@ def document_make_void(document: Record, reason: str) -> None:
 
 def document_recalculate(document: Record) -> None:
     """Recalculate all dependents of the document and its parts. Raises the event BEFORERECALCULATE for each of them
-    first.
+    first. A void document cannot change.
     """
     dataset = document.dataset
+    if document.void:
+        raise errors.Refused(errors.DOCUMENT_VOID, document.describe())
     parts = [document]
     for collection in document.repository.collections:
         parts.extend(document.children(collection))

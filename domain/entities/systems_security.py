@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from audit.record import record
 from domain.model.admin_options import AdminOptions
-from domain.model.attributes import Child
+from domain.model.attributes import AtCommit, Child
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation import errors
@@ -293,7 +293,8 @@ class TrustedApplications(Repository[TrustedApplication]):
             ),
         },
     )
-    late_defaults = (keep_secret_hash, remove_sealed_secret)
+    # Their writes cannot be kept for a later request.
+    late_defaults = (AtCommit(keep_secret_hash), AtCommit(remove_sealed_secret))
     decides_access = True
     validations = (rules_of_applications, warn_of_what_cannot_work, access_changes)
     read_only = frozenset({"creation_time_utc", "registration_source", "document_expires_utc"})

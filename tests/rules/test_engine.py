@@ -399,6 +399,24 @@ def test_committed_rules_run_in_a_dataset_of_their_own_and_cannot_undo_the_commi
     assert "late" in caplog.text
 
 
+def test_a_commit_of_committed_rules_is_a_change_of_its_own(
+    world: World, django_capture_on_commit_callbacks: object
+) -> None:
+    """What the former commit did is nothing that the rules of this one see."""
+    write_rule(world, PRODUCTS, ["COMMITTED"], conditions=[("ObjectState", "Equals", "Added")], actions=[
+        set_value(TEXT, "after"),
+    ])  # fmt: skip
+    write_rule(world, PRODUCTS, ["COMMIT"], conditions=[("ObjectState", "Equals", "Added"), (TEXT, "Not_IsNull")],
+               actions=[fail("new and described")])  # fmt: skip
+    ds = dataset(world.context)
+    with django_capture_on_commit_callbacks(execute=True):  # type: ignore[operator]
+        record = new_product(ds, world, "N1")
+        ds.commit()
+    again = dataset(world.context).load(PRODUCTS, record.id)
+    assert again is not None
+    assert again.values[TEXT] == "after"
+
+
 def test_a_rule_on_a_base_repository_watches_its_heirs(world: World) -> None:
     write_rule(world, "General.Documents.Documents", ["COMMIT"], actions=[warn("{DocumentNo}")])
     ds = dataset(world.context)

@@ -47,6 +47,17 @@ def test_an_action_and_a_script_that_undo_each_other_are_a_loop(world: World) ->
     assert record.values["ScrapRate"] == Decimal(0)
 
 
+def test_a_rule_that_changes_a_part_lets_the_rules_of_its_aggregate_see_it(world: World) -> None:
+    write_rule(world, LINES, ["COMMIT"], conditions=[("Notes", "IsNull")], actions=[set_value("Notes", "by rule")])
+    write_rule(world, ORDERS, ["AGGREGATECLIENTCOMMIT"], ScriptLanguage="JavaScript", ScriptText=(
+        "for (const line of subject.Lines) if (line.Notes === 'by rule') Action.cancel('a line has notes by rule');"
+    ))  # fmt: skip
+    ds = dataset(world.context)
+    new_line(ds, world, new_order(ds, world))
+    with pytest.raises(errors.Refused, match="a line has notes by rule"):
+        ds.commit()
+
+
 def test_a_script_changes_what_is_saved(world: World) -> None:
     script_rule(world, "if (subject.ScrapRate == 0) subject.ScrapRate = 0.5;")
     ds = dataset(world.context)

@@ -10,7 +10,7 @@ The whole pipeline runs inside one database transaction, whose BEGIN SQLite may 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from django.db import IntegrityError, OperationalError, connection, transaction
@@ -99,32 +99,38 @@ def run_until_stable(dataset: ChangeTracker, result: CommitResult) -> None:
 
 
 def _run_rounds(dataset: ChangeTracker) -> None:
-    """Run effects of edits, late defaults, dependents, validations, then commit rules, until nothing changes."""
-    notified: dict[tuple[str, str], int] = {}
+    """Run effects of edits, late defaults, dependents, validations, then commit rules, until nothing changes.
+
+    An entity's events are raised again when it has changed since, that of its aggregate also when a part has.
+    """
+    notified: dict[tuple[str, str], tuple[int, int]] = {}
     for _ in range(MAX_ROUNDS):
         follow_edits(dataset.changed())
         run_late_defaults(dataset, dataset.changed, with_record)
         validate(dataset)
         # Roots of changed parts get events, too.
-        affected = _affected(dataset)
-        changed_since = [record for record in affected if notified.get(record.key) != record.mutations]
+        affected, parts = _affected(dataset)
+        changed_since = [record for record in affected if notified.get(record.key) != _changes_in(record, parts)]
         if not changed_since:
             return
         touched = _client_touched(dataset)
         moved = _mutations(dataset)
         for record in changed_since:
-            notified[record.key] = record.mutations
+            before = notified.get(record.key)
+            notified[record.key] = now = _changes_in(record, parts)
             try:
-                raise_commit_events(dataset, record, ("COMMIT", "CLIENTCOMMIT", "AGGREGATECLIENTCOMMIT"), touched)
+                if before is None or before[0] != now[0]:
+                    _raise_commit_events(dataset, record)
+                if record.repository.is_root and record.key in touched:
+                    dataset.raise_event(record, "AGGREGATECLIENTCOMMIT")
             except errors.PlatformError as error:
                 error.about = error.about or record.key
                 raise
         if _mutations(dataset) == moved:
             return
-    names = sorted(
-        {record.repository.name for record in _affected(dataset) if notified.get(record.key) != record.mutations}
-    )
-    raise errors.Refused(errors.RULE_LOOP, " → ".join(dataset.recent_steps) or ", ".join(names))
+    affected, parts = _affected(dataset)
+    names = {record.repository.name for record in affected if notified.get(record.key) != _changes_in(record, parts)}
+    raise errors.Refused(errors.RULE_LOOP, " → ".join(dataset.recent_steps) or ", ".join(sorted(names)))
 
 
 def begin_to_write(dataset: ChangeTracker, result: CommitResult) -> None:
@@ -216,6 +222,7 @@ def write_updates(dataset: ChangeTracker, result: CommitResult) -> None:
             raise
         if not is_written:
             raise conflict(dataset, record, storage.version(record.id))
+    dataset.rows_written = True
 
 
 def touch_roots(dataset: ChangeTracker, result: CommitResult) -> None:
@@ -319,28 +326,31 @@ STAGES: tuple[Stage, ...] = (
 # --- parts --------------------------------------------------------------------------------------------------------
 
 
-def raise_commit_events(
-    dataset: ChangeTracker, record: Record, names: tuple[str, str, str], client_touched: set[tuple[str, str]]
-) -> None:
-    """Raise the plain, the client and the aggregate event, as far as they apply to the record."""
-    plain, client, aggregate = names
-    changes_itself = record.state != "Unchanged"
-    if changes_itself:
-        dataset.raise_event(record, plain)
+def _raise_commit_events(dataset: ChangeTracker, record: Record) -> None:
+    """Raise the events of the entity itself. A root of which only a part changed has none."""
+    if record.state != "Unchanged":
+        dataset.raise_event(record, "COMMIT")
         if record.client_caused:
-            dataset.raise_event(record, client)
-    if record.repository.is_root and record.key in client_touched:
-        dataset.raise_event(record, aggregate)
+            dataset.raise_event(record, "CLIENTCOMMIT")
 
 
-def _affected(dataset: ChangeTracker) -> list[Record]:
-    """Changed records, and the roots of changed parts."""
-    result: dict[tuple[str, str], Record] = {}
+def _affected(dataset: ChangeTracker) -> tuple[list[Record], dict[tuple[str, str], list[Record]]]:
+    """Changed records with the roots of changed parts, and the changed parts of each root."""
+    affected: dict[tuple[str, str], Record] = {}
+    parts: dict[tuple[str, str], list[Record]] = {}
     for record in dataset.changed():
-        result[record.key] = record
+        affected[record.key] = record
         if record.repository.owner is not None:
-            result.update((root.key, root) for root in record.roots)
-    return list(result.values())
+            for root in record.roots:
+                affected[root.key] = root
+                parts.setdefault(root.key, []).append(record)
+    return list(affected.values()), parts
+
+
+def _changes_in(record: Record, parts: Mapping[tuple[str, str], Sequence[Record]]) -> tuple[int, int]:
+    """(number of changes of the record, number of those of its changed parts)"""
+    changed = parts.get(record.key, ())
+    return record.mutations, len(changed) + sum(part.mutations for part in changed)
 
 
 def _client_touched(dataset: ChangeTracker) -> set[tuple[str, str]]:
@@ -364,7 +374,7 @@ def _committed_events(dataset: ChangeTracker, result: CommitResult) -> list[Comm
     raised: list[CommittedEvent] = []
     written = {record.key for record in (*result.inserted, *result.updated, *result.deleted)}
     touched = _client_touched(dataset)
-    for record in _affected(dataset):
+    for record in _affected(dataset)[0]:
         events = []
         if record.key in written:
             events += ["COMMITTED", "CLIENTCOMMITTED"] if record.client_caused else ["COMMITTED"]

@@ -81,6 +81,9 @@ def opened(context: CallContext, id: str) -> Iterator[TransactionDataset]:
         dataset = TransactionDataset(context, row)
         yield dataset
         if dataset.ended:
+            if dataset.changed():
+                # A part of a group after its EndTransaction.
+                raise errors.BadRequest(errors.INVALID_TRANSACTION_ID, id, target="TransactionId")
             row.delete()
         else:
             _note_changes(dataset)

@@ -91,6 +91,8 @@ class ChangeTracker(ABC):
         self._operating = False
         #: Whether pending changes are flushed for a query (`flushed`).
         self._shown = False
+        #: Whether a commit has written the pending changes: queries see them as they are.
+        self.rows_written = False
         #: Counts the changes of all entities.
         self.changes = 0
         self._now: datetime.datetime | None = None
@@ -443,6 +445,7 @@ class ChangeTracker(ABC):
     def end_commit(self) -> None:
         """Clear the state of one commit."""
         self._now = None
+        self.rows_written = False
         self.recent_steps.clear()
         self._events.forget_subscribers()
 
@@ -477,7 +480,7 @@ class ChangeTracker(ABC):
 
     @contextmanager
     def _flushing(self, around: str | None, foresight: autoflush.Foreseen | None) -> Iterator[None]:
-        if self._shown or not self.is_pending:
+        if self._shown or self.rows_written or not self.is_pending:
             yield
             return
         self._shown = True

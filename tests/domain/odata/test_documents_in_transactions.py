@@ -31,6 +31,29 @@ def test_edits_before_a_pending_release_are_saved_with_it(api: Api, world: World
     assert stored["Lines"][0]["Quantity"]["Value"] == 5
 
 
+@pytest.mark.parametrize("model", ["common", "frontend"])
+def test_a_void_document_is_not_recalculated(api: Api, world: World, model: str) -> None:
+    order, _ = _order(api, world)
+    assert api.post(f"{order}/MakeVoid", {"reason": "a mistake"}).status_code == 204
+    inside = api.begin(model=model)
+    answer = inside.post(f"{order}/Recalculate")
+    assert error_of(answer)["type"] == "DocumentVoid"
+    assert inside.end().status_code == 204
+
+
+def test_a_part_of_a_group_after_its_end_of_the_transaction_fails_the_group(api: Api, world: World) -> None:
+    order, _ = _order(api, world)
+    inside = api.begin()
+    answers = json_batch(
+        inside,
+        {"id": "1", "atomicityGroup": "g", "method": "PATCH", "url": order, "body": {"DocumentNotes": "one"}},
+        {"id": "2", "atomicityGroup": "g", "method": "POST", "url": "EndTransaction", "body": {"commit": True}},
+        {"id": "3", "atomicityGroup": "g", "method": "PATCH", "url": order, "body": {"DocumentNotes": "two"}},
+    )
+    assert {answer["status"] for answer in answers} == {400}, answers
+    assert api.read(f"{order}?$select=DocumentNotes")["DocumentNotes"] is None
+
+
 def test_edits_after_a_pending_release_are_refused(api: Api, world: World) -> None:
     order, line = _order(api, world)
     other, _ = _order(api, world)

@@ -239,6 +239,20 @@ def test_a_webhook_of_a_new_entity_is_checked_when_it_is_rendered(library: Libra
     assert MARK not in bodies[0]
 
 
+def test_a_webhook_of_a_new_entity_asks_the_policies_of_its_author(library: Library, administrator: Api) -> None:
+    """After the commit has written the entity, which is not written once more to be asked for."""
+    saved_hook(author("Library.*", "General.*"), Body='{{"is": "{Code}"}}')
+    save_rule(administrator, "A1", "Library.Books", "ATTRIBUTECHANGED:Pages", ("WEBHOOK", "M"))
+    role = RolePermission.objects.filter(role__role_users__user__login="mallory")[0].role
+    RowPolicy.objects.create(role=role, repository="Library.Books", filter="Code ne 'HIDDEN'")
+    cache_versions.bump("permissions")
+    cache_versions.expire()
+    for code in ("SHOWN", "HIDDEN"):
+        administrator.create(BOOKS, {"Code": code, "Title": {"EN": "new"}, "Pages": 7})
+    bodies = list(WebHookDelivery.objects.values_list("request_body", flat=True))
+    assert bodies == ['{"is": "SHOWN"}']
+
+
 def test_who_edits_an_administrators_webhook_becomes_its_author(library: Library, administrator: Api) -> None:
     key = saved_hook(administrator)
     save_rule(administrator, "A1", "Library.Books", "COMMIT", ("WEBHOOK", "M"))

@@ -297,6 +297,17 @@ def test_administrators_register_applications_over_odata(library: Library, admin
     assert administrator.delete(made["@odata.id"]).status_code == 204
 
 
+@pytest.mark.parametrize("model", ["common", "frontend"])
+def test_a_domain_transaction_keeps_the_secret_until_it_ends(library: Library, administrator: Api, model: str) -> None:
+    inside = administrator.begin(model=model)
+    made = inside.create(SET, payloads()["confidential"])
+    action = {"user@odata.bind": f"Systems_Security_Users({User.objects.get(login='service').pk})"}
+    notified = {**action, "notificationClass": "T", "subject": "s", "priority": "Normal"}
+    assert inside.post(f"{made['@odata.id']}/CreateNotification", notified).status_code < 300
+    assert inside.end().status_code == 204
+    assert TrustedApplication.objects.get(application_uri="my.web").application_secret_hash == HASH
+
+
 @pytest.mark.parametrize(
     "kind, changes, said",
     [
