@@ -16,6 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from domain.dataset.tables.history import LastChange, ObjectChange, ObjectChangeset, RepositoryTracking
 from foundation import cache_versions
 from foundation.fields import utc_now
+from foundation.texts import utc_text
 from identity.models import User
 from tests.rules.cast import LINES, ORDERS, PRODUCTS, World, set_value, write_rule
 from tests.support.api import Api, error_of, id_of
@@ -148,6 +149,28 @@ def test_each_level_keeps_what_it_says(api: Api, world: World) -> None:
     api.patch(path, {"PartNumber": "L4"})
     assert len(changes_of(api, world.product)) == 2
     assert api.read(setting["@odata.id"])["TrackedSince"] is None
+
+
+def test_the_level_of_all_moves_the_begin_of_what_lost_changes(api: Api, world: World) -> None:
+    """Also of a repository whose own setting says nothing of the level; between levels 3 and 4 nothing is lost."""
+    everywhere = api.read(f"{SETTINGS}?$filter=RepositoryName eq '*'")["value"][0]["@odata.id"]
+
+    def set_all(level: str) -> None:
+        assert api.patch(everywhere, {"TrackingLevel": level}).status_code == 204
+        cache_versions.expire()
+
+    set_all("TrackObjectAndAttributeChanges")
+    api.create(SETTINGS, {"RepositoryName": ORDERS, "RetentionDays": 400})
+    cache_versions.expire()
+    order = f"{ORDER_SET}({make_order(api, world)})"
+    before = utc_text(utc_now())
+    for level in ("TrackObjectAttributeAndBlobChanges", "TrackObjectAndAttributeChanges"):
+        set_all(level)
+        assert api.get(f"{order}?$at={before}").status_code == 200
+    set_all("TrackLastChangesOnly")
+    api.patch(order, {"DocumentNotes": "in the gap"})
+    set_all("TrackObjectAndAttributeChanges")
+    assert api.get(f"{order}?$at={before}").status_code == 400
 
 
 def test_settings_are_for_roots_and_stay(api: Api, world: World) -> None:
