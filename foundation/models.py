@@ -87,7 +87,7 @@ class SharedAttributes(models.Model):
 class AggregateRoot(Entity):
     """Base of aggregate roots: version and stamp change when anything inside the aggregate changes."""
 
-    external_id = models.CharField(max_length=64, null=True, blank=True)
+    external_id = models.CharField(max_length=254, null=True, blank=True)
     external_system = models.CharField(max_length=64, null=True, blank=True)
     # Indexed for clients that poll for changes since their last request.
     aggregate_last_update_time_utc = models.DateTimeField(null=True, editable=False, db_index=True)

@@ -76,7 +76,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -185,7 +185,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -214,7 +214,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -269,7 +269,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -298,7 +298,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -352,7 +352,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -417,7 +417,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -462,7 +462,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -490,7 +490,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -553,7 +553,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -616,7 +616,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -675,7 +675,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -762,7 +762,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -966,7 +966,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -1042,7 +1042,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -1240,7 +1240,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -1285,7 +1285,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -1318,7 +1318,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -1352,7 +1352,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -1390,7 +1390,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -1477,7 +1477,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -1519,7 +1519,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -1554,7 +1554,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -1611,7 +1611,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -1675,7 +1675,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -1779,7 +1779,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -1844,7 +1844,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -1910,7 +1910,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -1942,7 +1942,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -2075,7 +2075,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -2144,7 +2144,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -2188,7 +2188,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -2220,7 +2220,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -2374,7 +2374,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -2453,7 +2453,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -2483,7 +2483,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -2606,7 +2606,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -2643,7 +2643,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -2750,7 +2750,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -2788,7 +2788,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -3004,7 +3004,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -3245,7 +3245,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (

@@ -37,7 +37,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -214,7 +214,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (
@@ -749,7 +749,7 @@ class Migration(migrations.Migration):
                             "custom_property_values",
                             foundation.fields.JsonTextField(blank=True, editable=False, null=True),
                         ),
-                        ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                        ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                         ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                         ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                         (

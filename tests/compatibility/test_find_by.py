@@ -75,6 +75,13 @@ def test_a_later_criterion_does_not_help_an_earlier_one(api: Api, tables: str, f
     assert find(api, find_by, "findOrNull").status_code == 204
 
 
+def test_an_external_id_may_be_as_long_as_the_references(api: Api, tables: str) -> None:
+    long = "x" * 254
+    assert api.patch(tables, {"ExternalId": long}).status_code == 204
+    assert find(api, {"ExternalId": long}).json()["@odata.id"] == tables
+    assert error_of(api.patch(tables, {"ExternalId": f"{long}x"}))["type"] == "ValueTooLong"
+
+
 def test_a_key_in_any_form_of_a_guid_finds(api: Api, tables: str) -> None:
     assert find(api, {"Id": tables[-37:-1].upper()}).json()["@odata.id"] == tables
 

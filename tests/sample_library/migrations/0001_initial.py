@@ -26,7 +26,7 @@ class Migration(migrations.Migration):
                 ),
                 ("object_version", models.PositiveIntegerField(default=1, editable=False)),
                 ("custom_property_values", foundation.fields.JsonTextField(blank=True, editable=False, null=True)),
-                ("external_id", models.CharField(blank=True, max_length=64, null=True)),
+                ("external_id", models.CharField(blank=True, max_length=254, null=True)),
                 ("external_system", models.CharField(blank=True, max_length=64, null=True)),
                 ("aggregate_last_update_time_utc", models.DateTimeField(editable=False, null=True)),
                 ("additional_data_json", foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True)),
