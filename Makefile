@@ -44,7 +44,7 @@ run: $(INSTALLED) ## The whole instance with demo data: web server and worker; C
 test: setup $(INSTALLED_DEV) clients ## The whole test suite
 	@$(PYTHON) -m pytest -n $(TEST_PROCESSES) --dist loadgroup --no-loadscope-reorder $(ARGS)
 
-acceptance: setup $(INSTALLED_DEV) ## Every statement of the specification and whether it holds
+acceptance: setup $(INSTALLED_DEV) ## The statements of tests/acceptance and whether each holds
 	@$(PYTHON) -m pytest tests/acceptance --checklist --quiet $(ARGS)
 
 compatibility: setup $(INSTALLED_DEV) clients ## Clients and documents of the reference; writes docs/reference/compatibility.md

@@ -487,7 +487,9 @@ WEBHOOKS: dict[str, Any] = {
     declared.name: env.declare(f"WEBHOOK_{declared.name.upper()}", declared.default, declared.metadata["meaning"])
     for declared in fields(WebhookSettings)
 }
-LICENSE_SESSIONS = env.number("LICENSE_SESSIONS", 25, "Concurrent sessions of the licence created on first run.")
+LICENSE_SESSIONS = env.number(
+    "LICENSE_SESSIONS", 25, "Concurrent sessions until the page Licence is saved; demo data saves it on the first run."
+)
 EXPORT_ROWS = env.number(
     "EXPORT_ROWS",
     100_000,
