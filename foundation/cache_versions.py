@@ -13,8 +13,8 @@ the source calls `bump(name)` in the same database transaction. A committed chan
 A transaction that has bumped a cache version sees its own values; other threads see them after its commit. The
 transaction's caches are stored under these values, which no other transaction has.
 
-Stamps can only be compared for equality. They are timestamps, not counters: after a rollback, a counter would give the
-same value to the next change, and a cache built before the rollback would miss that change.
+Cache versions can only be compared for equality. They are timestamps, not counters: after a rollback, a counter would
+give the same value to the next change, and a cache built before the rollback would miss that change.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ Fetch = Callable[[str], list[tuple[Any, ...]]]
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """Stamps as one query read them.
+    """Cache versions as one query read them.
 
     word         value of the shared word before the query
     expirations  value of `_expirations` before the query
@@ -99,8 +99,6 @@ _checked_at = float("-inf")
 _known = _Known(0, -1)
 _own = _Own()
 _shared_word: SharedWord | None = None
-#: (process id, signals): a forked process does not inherit its parent's threads.
-_signals: tuple[int, CacheVersionSignals | None] | None = None
 
 
 def current(name: str) -> int:

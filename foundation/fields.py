@@ -228,9 +228,6 @@ class ExactDecimalField(_DecimalField):
         rounded = number.quantize(self.quantum, ROUND_HALF_UP)
         return int(rounded.scaleb(self.decimal_places)) if connection.vendor == "sqlite" else rounded
 
-    def get_db_prep_save(self, value: Any, connection: BaseDatabaseWrapper) -> Any:
-        return self.get_db_prep_value(value, connection)
-
 
 class _MeasuredField(ExactDecimalField):
     """A decimal whose unit or currency is found by a path of references from the entity."""
@@ -240,11 +237,6 @@ class _MeasuredField(ExactDecimalField):
     def __init__(self, max_digits: int = 18, decimal_places: int = 6, *, measure: str = "", **kwargs: Any) -> None:
         self.measure = kwargs.pop(self.measure_argument, measure)
         super().__init__(max_digits, decimal_places, **kwargs)
-
-    def deconstruct(self) -> tuple[str, str, Sequence[Any], dict[str, Any]]:
-        name, path, args, kwargs = super().deconstruct()
-        # The path is part of the declaration, not of the table.
-        return name, path, args, kwargs
 
 
 class AmountField(_MeasuredField):

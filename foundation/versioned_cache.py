@@ -13,7 +13,7 @@ T = TypeVar("T")
 class VersionedCache(Generic[T]):
     """The result of `load`. Valid while the cache versions and `state()` are unchanged; a warm `get` makes no query.
 
-    stamp_names   names in foundation.cache_versions
+    cache_version_names   names in foundation.cache_versions
     state         what else the value depends on, such as the registry's generation
 
     The value is replaced as a whole, so a thread that uses the old value keeps a consistent one. Two threads may load

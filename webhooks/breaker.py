@@ -62,8 +62,8 @@ def probe_release(queue: Queue, probe_until: datetime) -> None:
     CircuitBreaker.objects.filter(**queue._asdict(), probe_until=probe_until).update(probe_until=None)
 
 
-def breakers_waited_for(*states: str) -> Exists:
-    """Whether deliveries in one of the states belong to a circuit breaker of the outer query."""
+def has_deliveries(*states: str) -> Exists:
+    """A condition of circuit breakers: there are deliveries in one of the states that use the breaker."""
     return Exists(
         WebHookDelivery.objects.filter(
             state__in=states, web_hook_id=OuterRef("web_hook_id"), destination=OuterRef("destination")
@@ -74,7 +74,7 @@ def breakers_waited_for(*states: str) -> Exists:
 def breakers_prune() -> int:
     """Delete circuits that are not open and have no open deliveries; returns their number."""
     idle = CircuitBreaker.objects.filter(
-        Q(open_until=None) | Q(open_until__lte=utc_now()), ~breakers_waited_for(*OPEN_STATES)
+        Q(open_until=None) | Q(open_until__lte=utc_now()), ~has_deliveries(*OPEN_STATES)
     )
     return idle.delete()[0]
 

@@ -211,7 +211,7 @@ def _lock_destination(destination: str) -> None:
 
 
 def is_first_of_lane() -> Q:
-    """Whether no earlier event of the same entity and template is open, and the delivery is not in flight.
+    """A condition of deliveries: no earlier event of the same entity and template is open, and none is in flight.
 
     Two probes of the index `delivery_lane` for each row. Subqueries with LIMIT, because of NOT EXISTS PostgreSQL makes
     a join that compares each delivery of a long backlog with each other one.

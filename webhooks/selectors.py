@@ -12,7 +12,7 @@ from django.db.models.functions import TruncDate, TruncHour
 from domain.entities.systems_bpm import UserBusinessRule, UserBusinessRuleAction
 from domain.entities.systems_config import WebHook
 from foundation.fields import utc_now
-from webhooks.breaker import breakers_waited_for
+from webhooks.breaker import has_deliveries
 from webhooks.heartbeat import ALIVE_SECONDS
 from webhooks.lease import is_first_of_lane
 from webhooks.models import (
@@ -52,7 +52,7 @@ def delivery_statistics(now: datetime | None = None) -> DeliveryStatistics:
     counted = dict(WebHookDelivery.objects.values_list("state").annotate(Count("pk")).order_by())
     # A circuit without deliveries would never be closed.
     blocked = CircuitBreaker.objects.filter(
-        Q(open_until__gt=moment) | breakers_waited_for("Pending"), open_until__isnull=False
+        Q(open_until__gt=moment) | has_deliveries("Pending"), open_until__isnull=False
     )
     # Deliveries that wait for a failing receiver, or for an earlier event's retry, do not count as lag.
     its_circuit = CircuitBreaker.objects.filter(

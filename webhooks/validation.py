@@ -12,8 +12,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _
 
 from domain.dataset.records.record import Record
-from domain.dataset.templates.record_template import _Slot as Slot
-from domain.dataset.templates.record_template import json_literal, sample_text
+from domain.dataset.templates.record_template import Slot, json_literal, sample_text
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.model.template_syntax import Part, TemplateError, parse

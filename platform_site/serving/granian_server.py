@@ -148,22 +148,22 @@ def serve_in_process(
     threading.Thread(target=receiver.watch, name="slow bodies", daemon=True).start()
     threading.Thread(target=scheduler.watch, name="scheduler", daemon=True).start()
     # The receiver replaces the event loop, of which the server uses only the two methods that run a callback.
-    getattr(worker, WORKERS_METHODS[runtime_mode][False])(_scheduler(receiver, loop), receiver, stop)
+    getattr(worker, WORKERS_METHODS[runtime_mode][False])(_callbacks(receiver, loop), receiver, stop)
     ended.wait()
     if server.shared is not None:
         undrain(listening)
     scheduler.finish(FINISH_SECONDS)
 
 
-def _scheduler(receiver: Any, loop: Any) -> CallbackScheduler:
-    """The scheduler that the server calls for each request, in one of its threads."""
+def _callbacks(receiver: Any, loop: Any) -> CallbackScheduler:
+    """What the server calls for each request, in one of its threads."""
 
-    class Scheduler(CallbackScheduler):
+    class Callbacks(CallbackScheduler):
         def __init__(self, *arguments: Any) -> None:
             super().__init__()
             self._schedule_fn = receiver.take
 
-    return Scheduler(loop, receiver.take, None, None, None)
+    return Callbacks(loop, receiver.take, None, None, None)
 
 
 def _open_files() -> int:

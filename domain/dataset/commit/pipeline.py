@@ -412,6 +412,3 @@ def _public_error(exc: BaseException, result: CommitResult) -> BaseException:
         case OperationalError():
             return operational_error(exc)
     return exc
-
-
-__all__ = ["MAX_ROUNDS", "STAGES", "commit", "operational_error"]

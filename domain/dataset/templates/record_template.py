@@ -78,7 +78,7 @@ class InvalidTemplate(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Slot:
+class Slot:
     """A bound placeholder.
 
     format   of the placeholder, else the value's own for people
@@ -105,7 +105,7 @@ class Template:
     """A template with bound placeholders."""
 
     source: str
-    parts: tuple[str | _Slot, ...]
+    parts: tuple[str | Slot, ...]
 
     @property
     def literal(self) -> str | None:
@@ -117,9 +117,9 @@ class Template:
     def paths(self) -> Iterator[ReferencePath]:
         """The reference paths that the placeholders read, including those of display texts."""
         for part in self.parts:
-            if isinstance(part, _Slot) and part.name is not None and part.is_checked:
+            if isinstance(part, Slot) and part.name is not None and part.is_checked:
                 yield from paths_of(part.name, as_text=True, format=part.placeholder.format)
-            elif isinstance(part, _Slot) and part.placeholder.name.lower() == EMAIL.name:
+            elif isinstance(part, Slot) and part.placeholder.name.lower() == EMAIL.name:
                 yield (EMAIL,)
 
     def render(self, record: Record, *, escape: Escape = "text", events: EventValues | None = None) -> str:
@@ -141,7 +141,7 @@ class Template:
         return "".join(written)
 
 
-def _read(slot: _Slot, record: Record, given: EventValues, escape: Escape) -> Any:
+def _read(slot: Slot, record: Record, given: EventValues, escape: Escape) -> Any:
     """The value; null in a display text for a calculated attribute that fails, as in lists."""
     try:
         return slot.read(record, given)
@@ -163,7 +163,7 @@ def compile_template(
         parsed = template_syntax.parse(source, in_json=in_json)
     except TemplateError as exc:
         raise InvalidTemplate(source, [errors.reason(exc)]) from exc
-    parts: list[str | _Slot] = []
+    parts: list[str | Slot] = []
     problems: list[str] = []
     quoted = False
     for part in parsed:
@@ -198,7 +198,7 @@ def _inside_literal(text: str, quoted: bool) -> bool:
 
 def _bind_slot(
     repository: Repository[Any], placeholder: Placeholder, events: tuple[EventName, ...], quoted: bool
-) -> _Slot:
+) -> Slot:
     known = _known_value(placeholder)
     if known is not None:
         kind, read, name, format = known.kind, known.read, None, placeholder.format or known.format
@@ -209,7 +209,7 @@ def _bind_slot(
     if format and not specifiers.accepts(kind, format, is_property=is_property):
         raise _bad_format(placeholder, kind, is_property)
     event = name.text if name is not None and placeholder.sigil == "$" and name.origin is None and not name.hops else ""
-    return _Slot(placeholder, kind, read, name, format, event, quoted)
+    return Slot(placeholder, kind, read, name, format, event, quoted)
 
 
 def _bad_format(placeholder: Placeholder, kind: Kind, is_property: bool) -> UnknownName:
@@ -273,7 +273,7 @@ def _hidden(hops: ReferencePath, record: Record) -> bool:
 # --- rendering ----------------------------------------------------------------------------------------------------
 
 
-def _in_text(slot: _Slot, record: Record, value: Any) -> str:
+def _in_text(slot: Slot, record: Record, value: Any) -> str:
     """The value for people."""
     if slot.kind is Kind.REFERENCE and value is not None:
         return _reference_text(slot, record, value)
@@ -286,7 +286,7 @@ def _in_text(slot: _Slot, record: Record, value: Any) -> str:
     return _plain(slot, record, value)
 
 
-def _in_display(slot: _Slot, record: Record, value: Any) -> str:
+def _in_display(slot: Slot, record: Record, value: Any) -> str:
     """The value as a part of a display text, as domain.query.bind.texts has it."""
     format, language = slot.placeholder.format, record.dataset.context.language
     if slot.kind is Kind.REFERENCE and value is not None:
@@ -297,16 +297,16 @@ def _in_display(slot: _Slot, record: Record, value: Any) -> str:
     return template_syntax.format_value(value, format, language=language, measure=measure)
 
 
-def _in_header(slot: _Slot, record: Record, value: Any) -> str:
+def _in_header(slot: Slot, record: Record, value: Any) -> str:
     return _CONTROL.sub(" ", _in_text(slot, record, value))
 
 
-def _in_url(slot: _Slot, record: Record, value: Any) -> str:
+def _in_url(slot: Slot, record: Record, value: Any) -> str:
     text = _plain(slot, record, value)
     return text if text.isalnum() and text.isascii() else quote(text, safe="")
 
 
-def _in_host(slot: _Slot, record: Record, value: Any) -> str:
+def _in_host(slot: Slot, record: Record, value: Any) -> str:
     """Percent-encode characters that a host name cannot contain: the value cannot end the host, and sending refuses
     the URL.
     """
@@ -316,7 +316,7 @@ def _in_host(slot: _Slot, record: Record, value: Any) -> str:
     )
 
 
-def _in_json(slot: _Slot, record: Record, value: Any) -> str:
+def _in_json(slot: Slot, record: Record, value: Any) -> str:
     """The value as JSON: outside of string literals null, booleans and numbers keep their type, others are strings."""
     if slot.quoted:
         return orjson.dumps(_plain(slot, record, value)).decode()[1:-1]
@@ -332,7 +332,7 @@ def json_literal(text: str, *, is_number: bool) -> str:
     return text if is_number and _JSON_NUMBER.fullmatch(text) else orjson.dumps(text).decode()
 
 
-def sample_text(slot: _Slot) -> str:
+def sample_text(slot: Slot) -> str:
     """The text of a sample value for machines, in the placeholder's format; "x" for kinds without one."""
     sample = _SAMPLES.get(slot.kind)
     if sample is None or not slot.placeholder.format:
@@ -349,11 +349,11 @@ _SAMPLES: Mapping[Kind, int | Decimal] = {
 }
 
 
-def _in_xml(slot: _Slot, record: Record, value: Any) -> str:
+def _in_xml(slot: Slot, record: Record, value: Any) -> str:
     return xml_escape(_plain(slot, record, value), _XML_QUOTES)
 
 
-def _plain(slot: _Slot, record: Record, value: Any) -> str:
+def _plain(slot: Slot, record: Record, value: Any) -> str:
     """The value for machines, before escaping."""
     format, language = slot.placeholder.format, record.dataset.context.language
     if format:
@@ -367,7 +367,7 @@ def _plain(slot: _Slot, record: Record, value: Any) -> str:
     return template_syntax.format_value(value, language=language)
 
 
-def _formatted(slot: _Slot, record: Record, value: Any, format: str, reader: Reader) -> str:
+def _formatted(slot: Slot, record: Record, value: Any, format: str, reader: Reader) -> str:
     """The value in a format; null is the empty text."""
     if value is None:
         return ""
@@ -379,7 +379,7 @@ def _formatted(slot: _Slot, record: Record, value: Any, format: str, reader: Rea
     return specifiers.formatted(value, slot.kind, format, reader, measure=measure)
 
 
-def _measure_of(slot: _Slot, record: Record) -> str:
+def _measure_of(slot: Slot, record: Record) -> str:
     """The code of the unit or currency of the value; "" for none."""
     if slot.name is None or slot.name.attribute is None:
         return ""
@@ -387,7 +387,7 @@ def _measure_of(slot: _Slot, record: Record) -> str:
     return "" if holder is None else measure_text(holder, slot.name.attribute)
 
 
-_WRITERS: Mapping[Escape, Callable[[_Slot, Record, Any], str]] = {
+_WRITERS: Mapping[Escape, Callable[[Slot, Record, Any], str]] = {
     "text": _in_text,
     "display": _in_display,
     "header": _in_header,
@@ -399,7 +399,7 @@ _WRITERS: Mapping[Escape, Callable[[_Slot, Record, Any], str]] = {
 }
 
 
-def _reference_text(slot: _Slot, record: Record, value: str) -> str:
+def _reference_text(slot: Slot, record: Record, value: str) -> str:
     target = slot.name.target if slot.name is not None else ""
     result = record.dataset.load(target, value) if target in repositories else None
     if result is not None and not access.record_visible(result):
