@@ -77,7 +77,7 @@ def restore(name: str, file: Path, root: Path) -> Tenant:
             add(name, Tenant(unpacked).settings())
         try:
             with tenant.stopped():
-                _replace(tenant, unpacked, described["database"])
+                _replace(tenant, unpacked, described.get("database", ""))
         except BaseException:
             if is_new:
                 shutil.rmtree(tenant.path)
@@ -111,15 +111,26 @@ def _unpack(file: Path, directory: Path) -> dict[str, Any]:
     (directory / "data").mkdir(mode=0o700)
     try:
         with _opened(file, "r:gz") as archive:
-            archive.extractall(directory, filter="data")
-        described: dict[str, Any] = json.loads((directory / "tenant.json").read_text())
+            members = archive.getmembers()
+            # Links above all: the filter of Python before 3.11.13 can be led out by them (CVE-2025-4517).
+            if other := next((each for each in members if not each.isreg() or not _is_of_a_backup(each.name)), None):
+                raise ValueError(f"it has {other.name!r}, which no backup has.")
+            archive.extractall(directory, members, filter="data")
+        described: Any = json.loads((directory / "tenant.json").read_text())
     except (OSError, tarfile.TarError, ValueError, EOFError) as error:
         raise TenantError(f"{file} is no backup of a tenant: {error}") from error
-    if described.get("format") != _FORMAT:
+    if not isinstance(described, dict) or described.get("format") != _FORMAT:
         raise TenantError(f"{file} has a format that this version does not know.")
     for path in directory.rglob("*"):
         path.chmod(0o700 if path.is_dir() else 0o600)
     return described
+
+
+def _is_of_a_backup(name: str) -> bool:
+    first, *others = name.split("/")
+    if not others:
+        return name in ("tenant.json", "tenant.env", _DUMP)
+    return first == "data" and not {"", ".", ".."} & set(others)
 
 
 def _is_kept(path: Path) -> bool:

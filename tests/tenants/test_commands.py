@@ -271,6 +271,33 @@ def test_an_archive_cannot_write_elsewhere(root: Path, tmp_path: Path, name: str
     assert [path.name for path in root.iterdir()] == [".lock"]
 
 
+@pytest.mark.parametrize(
+    "members",
+    [
+        [("data/files", tarfile.SYMTYPE, "."), ("data/files/key", tarfile.REGTYPE, "")],
+        [("data/key", tarfile.REGTYPE, ""), ("data/same", tarfile.LNKTYPE, "data/key")],
+        [("data/files", tarfile.DIRTYPE, "")],
+        [("data/pipe", tarfile.FIFOTYPE, "")],
+        [("data/../tenant.env", tarfile.REGTYPE, "")],
+        [("more", tarfile.REGTYPE, "")],
+        [("data", tarfile.REGTYPE, "")],
+    ],
+)
+def test_an_archive_has_nothing_but_the_files_of_a_backup(
+    root: Path, tmp_path: Path, members: list[tuple[str, bytes, str]]
+) -> None:
+    """Not even links that stay inside, which chains of them can leave again."""
+    archive = tmp_path / "bad.tar.gz"
+    with tarfile.open(archive, "w:gz") as opened:
+        for name, kind, target in members:
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.linkname = kind, target
+            opened.addfile(entry)
+    with directory.changing(), pytest.raises(TenantError, match="which no backup has"):
+        archives.restore("ada", archive, root)
+    assert [path.name for path in root.iterdir()] == [".lock"]
+
+
 def test_the_default_number_of_running_tenants_follows_from_memory() -> None:
     assert [running_by_memory(gigabytes * 10**9) for gigabytes in (0, 1, 2, 4, 64)] == [1, 1, 4, 7, 7]
 
