@@ -20,10 +20,11 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO, Any, Final
-from urllib.parse import unquote
 
 from foundation import private_files
-from platform_site.tenants.directory import Tenant, TenantError, add, check_name
+from platform_site.environment import Environment, to_url
+from platform_site.tenants.directory import Tenant, add, check_name, settings_get
+from platform_site.tenants.tenant_settings import TenantError
 
 _FORMAT: Final = 1
 _SQLITE: Final = "platform.sqlite3"
@@ -36,13 +37,13 @@ _NOT_KEPT: Final = frozenset(
 
 def back_up(tenant: Tenant, file: Path) -> None:
     """Write the archive, readable by this user only; the tenant may be in use. Raises TenantError."""
-    url = tenant.settings().get("DATABASE_URL", "")
+    url = settings_get(tenant).values.get("DATABASE_URL", "")
     with tempfile.TemporaryDirectory(dir=file.absolute().parent, prefix=f".{file.name}-") as directory:
         written = Path(directory) / "archive"
         described = {"format": _FORMAT, "name": tenant.name, "database": "postgresql" if url else "sqlite"}
         with _opened(written, "w:gz") as archive:
             _add_bytes(archive, "tenant.json", json.dumps(described).encode())
-            archive.add(tenant.settings_file, "tenant.env")
+            _add_bytes(archive, "tenant.env", tenant.settings_file.read_bytes())
             # The database first: keys that it names are never newer than those that are added after it.
             copy = Path(directory) / "database"
             if url:
@@ -88,7 +89,7 @@ def restore(name: str, file: Path, root: Path) -> Tenant:
 
 
 def _replace(tenant: Tenant, unpacked: Path, database: str) -> None:
-    url = tenant.settings().get("DATABASE_URL", "")
+    url = settings_get(tenant).values.get("DATABASE_URL", "")
     if (database == "postgresql") != bool(url):
         raise TenantError(f"The backup has a database of {database}, and {tenant.name} has another one.")
     if url:
@@ -154,7 +155,7 @@ def _run(program: str, *arguments: str, url: str = "") -> None:
     """Run a program of PostgreSQL, with the database of the URL; the password in it is no argument that others see."""
     if shutil.which(program) is None:
         raise TenantError(f"{program} is not installed; it comes with PostgreSQL's client programs.")
-    environment, place = _connection(url)
+    environment, place = _connection(url) if url else ({}, "")
     words = [program, *([f"--dbname={place}"] if url else []), *arguments]
     done = subprocess.run(words, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -162,10 +163,17 @@ def _run(program: str, *arguments: str, url: str = "") -> None:
 
 
 def _connection(url: str) -> tuple[dict[str, str], str]:
-    """The environment with the password, and the URL without it."""
-    login, at, place = url.partition("://")[2].rpartition("@")
-    user, colon, password = login.partition(":")
-    return ({"PGPASSWORD": unquote(password)} if colon else {}), f"postgresql://{user}{at}{place}"
+    """The environment with the password, and the connection that Django makes for the URL, as a text of libpq."""
+    found = Environment.database(to_url("DATABASE_URL", url))
+    given = {"host": found["HOST"], "port": found["PORT"], "user": found["USER"], "dbname": found["NAME"]}
+    given |= found.get("OPTIONS", {})
+    place = " ".join(f"{name}={_quoted(value)}" for name, value in given.items() if value != "")
+    return ({"PGPASSWORD": found["PASSWORD"]} if found["PASSWORD"] else {}), place
+
+
+def _quoted(value: object) -> str:
+    escaped = str(value).replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 def _add_bytes(archive: tarfile.TarFile, name: str, content: bytes) -> None:
