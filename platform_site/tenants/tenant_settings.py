@@ -32,6 +32,8 @@ NOT_OF_A_TENANT: Final = frozenset(
 )
 #: Parameters of a connection that may name another server or database than the rest of the URL.
 _LEADS_ELSEWHERE: Final = frozenset({"host", "hostaddr", "port", "dbname", "service", "servicefile"})
+#: Variables of OpenTelemetry's SDK that name files.
+_OTEL_FILE: Final = re.compile(r"OTEL_.*(CERTIFICATE|KEY|FILE)")
 #: PostgreSQL cuts longer names, so that two could be one.
 _DATABASE_NAME_BYTES: Final = 63
 #: A longer file is no file of settings.
@@ -119,10 +121,13 @@ def _check_names(directory: Path, values: Mapping[str, str]) -> None:
             raise TenantError(f"{name} is not a setting of a tenant: the pool decides it.")
         if name not in kinds and not name.startswith("OTEL_"):
             raise TenantError(f"There is no setting {name}.")
-        if kinds.get(name) == "path" and value:
+        if value and (kinds.get(name) == "path" or _OTEL_FILE.fullmatch(name)):
             path = (BASE_DIR / Path(value).expanduser()).resolve()
             if not path.is_relative_to(directory.resolve()):
                 raise TenantError(f"{name} of {directory.name} must be a file below {directory}.")
+    url = values.get("EMAIL_URL")
+    if url and not Environment.email(to_url("EMAIL_URL", url))["EMAIL_BACKEND"].endswith(".smtp.EmailBackend"):
+        raise TenantError(f"EMAIL_URL of {directory.name} must be of a mail server, such as smtp://mail.example.com.")
 
 
 def _hosts(tenant: str, values: Mapping[str, str]) -> list[str]:

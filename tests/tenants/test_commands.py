@@ -82,6 +82,13 @@ def test_a_name_is_never_a_path(root: Path, name: str) -> None:
         ({"SECRET_KEY": "known"}, "There is no setting SECRET_KEY"),
         ({"LD_PRELOAD": "/x.so"}, "There is no setting LD_PRELOAD"),
         ({"INSTANCE_LOGO": "../bob/data/logo.png"}, "INSTANCE_LOGO of ada must be a file below"),
+        (
+            {"OTEL_EXPORTER_OTLP_CERTIFICATE": "../bob/data/secret_key"},
+            "OTEL_EXPORTER_OTLP_CERTIFICATE of ada must be a",
+        ),
+        ({"OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY": "/srv/bob/key"}, "OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY of ada must"),
+        ({"EMAIL_URL": "filemail:////srv/bob/data"}, "EMAIL_URL of ada must be of a mail server"),
+        ({"EMAIL_URL": "smtp://[mail"}, "A setting of ada cannot be read: EMAIL_URL"),
         ({"DATABASE_URL": "sqlite:////srv/bob/data/platform.sqlite3"}, "DATABASE_URL of ada must be of PostgreSQL"),
         ({"DATABASE_URL": "postgres://h/a?host=other"}, "may not have the parameter host"),
         ({"DATABASE_URL": "postgres://u:p#w@h/a?host=other"}, "may not have the parameter host"),
