@@ -61,10 +61,11 @@ def back_up(tenant: Tenant, file: Path) -> None:
         written.replace(file)
 
 
-def restore(name: str, file: Path, root: Path) -> Tenant:
+def restore(name: str, file: Path, root: Path, database_url: str = "") -> Tenant:
     """Put the tenant back into the state of the archive; it is stopped meanwhile. Call within `changing`.
 
-    A tenant that is there keeps its settings; one that is not gets those of the archive. Raises TenantError.
+    A tenant that is there keeps its settings; one that is not gets those of the archive, but the database in PostgreSQL
+    that the operator names: an archive must not say which one is emptied. Raises TenantError.
     """
     check_name(name)
     with tempfile.TemporaryDirectory(dir=root, prefix=".restored-") as directory:
@@ -75,7 +76,9 @@ def restore(name: str, file: Path, root: Path) -> Tenant:
             raise TenantError(f"{file} is a backup of {described.get('name')!r}, and is restored as that only.")
         tenant, is_new = Tenant(root / name), not (root / name).exists()
         if is_new:
-            add(name, Tenant(unpacked).settings())
+            add(name, _settings_of_new(name, Tenant(unpacked).settings(), database_url))
+        elif database_url:
+            raise TenantError(f"{name} keeps its settings: without --database-url.")
         try:
             with tenant.stopped():
                 _replace(tenant, unpacked, described.get("database", ""))
@@ -86,6 +89,13 @@ def restore(name: str, file: Path, root: Path) -> Tenant:
         if is_new:
             tenant.suspend(is_suspended=False)
         return tenant
+
+
+def _settings_of_new(name: str, kept: dict[str, str], database_url: str) -> dict[str, str]:
+    if kept.get("DATABASE_URL") and not database_url:
+        raise TenantError(f"{name} is not there: name its database, which will be emptied, with --database-url.")
+    others = {each: value for each, value in kept.items() if each not in ("DATABASE_URL", "DATABASE_REPLICA_URLS")}
+    return {**others, **({"DATABASE_URL": database_url} if database_url else {})}
 
 
 def _replace(tenant: Tenant, unpacked: Path, database: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import socket
@@ -398,6 +399,24 @@ def test_a_backup_is_restored_as_its_own_tenant_only(root: Path, tmp_path: Path)
     assert not (root / "ada").exists()
 
 
+def test_an_archive_does_not_say_which_database_is_emptied(root: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "ada.tar.gz"
+    tenant_json = json.dumps({"format": 1, "name": "ada", "database": "postgresql"})
+    tenant_env = "ALLOWED_HOSTS='ada.example.com'\nPORT='25000'\nDATABASE_URL='postgres://postgres@h/payroll'\n"
+    with tarfile.open(archive, "w:gz") as opened:
+        for name, text in (("tenant.json", tenant_json), ("tenant.env", tenant_env)):
+            entry = tarfile.TarInfo(name)
+            entry.size = len(text)
+            opened.addfile(entry, io.BytesIO(text.encode()))
+    root.mkdir()
+    assert "name its database, which will be emptied, with --database-url" in refusal("restore", "ada", str(archive))
+    made("bob", "bob.example.com", DATABASE_URL="postgres://bob@h/bob")
+    words = ("--database-url", "postgres://ada@h/bob")
+    assert refusal("restore", "ada", str(archive), *words) == "ada may not have the database h:5432/bob, which bob has."
+    made("ada", "ada.example.com")
+    assert refusal("restore", "ada", str(archive), *words) == "ada keeps its settings: without --database-url."
+
+
 @pytest.mark.parametrize("name", ["../../outside", "/outside", "data/link"])
 def test_an_archive_cannot_write_elsewhere(root: Path, tmp_path: Path, name: str) -> None:
     archive = tmp_path / "bad.tar.gz"
@@ -521,7 +540,11 @@ def test_a_tenant_on_postgresql_has_a_database_of_its_own(pool: Pool, tmp_path: 
             with psycopg.connect(users, autocommit=True) as connection:
                 assert connection.execute("SELECT to_regclass('made_later')").fetchone() == (None,)
             deleted = pool.command("tenants", "delete", "pia", "--confirm", "pia")
-        assert deleted.stdout == "Deleted pia. Its database in PostgreSQL is left; drop it there.\n"
+            assert deleted.stdout == "Deleted pia. Its database in PostgreSQL is left; drop it there.\n"
+            assert pool.command("tenants", "restore", "pia", str(archive)).returncode == 1
+            again = pool.command("tenants", "restore", "pia", str(archive), "--database-url", f"{url}?sslmode=disable")
+            assert again.returncode == 0, again.stderr
+            assert pool.command("tenants", "delete", "pia", "--confirm", "pia").returncode == 0
 
 
 def test_each_action_has_help_with_an_example() -> None:

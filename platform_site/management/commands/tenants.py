@@ -81,6 +81,11 @@ class Command(PlatformCommand):
         restored = action("restore", "Put a tenant back into the state of a backup; makes it if it is not there.")
         restored.add_argument("name")
         restored.add_argument("file", type=Path)
+        restored.add_argument(
+            "--database-url",
+            default="",
+            help="PostgreSQL database, which is emptied, of a tenant that is not there",
+        )
         delete = action("delete", "Delete a tenant: its settings, keys and files, and its embedded database.")
         delete.add_argument("name")
         delete.add_argument("--confirm", required=True, metavar="NAME", help="the name once more")
@@ -146,7 +151,7 @@ class Command(PlatformCommand):
 
     def _restore(self, options: dict[str, Any]) -> None:
         with changing():
-            tenant = archives.restore(options["name"], options["file"], root())
+            tenant = archives.restore(options["name"], options["file"], root(), options["database_url"])
         _run(tenant, "shell", "--no-imports", "--command", _PREPARE)
         self.stdout.write(f"Restored {tenant.name} from {options['file']}.")
 
