@@ -42,7 +42,6 @@ class Environment:
     """
 
     def __init__(self) -> None:
-        self._env = environ.Env()
         dotenv = BASE_DIR / ".env"
         if dotenv.exists():
             environ.Env.read_env(dotenv, overwrite=False)
@@ -54,14 +53,7 @@ class Environment:
     def url(self, name: str, default: str, meaning: str, *, schemes: tuple[str, ...] = ()) -> str:
         """A URL, without a trailing slash. schemes: those that are allowed, if not all."""
 
-        def convert(raw: str) -> str:
-            scheme, separator, _ = raw.partition("://")
-            if not separator or (schemes and scheme not in schemes):
-                example = " or ".join(f"{each}://…" for each in schemes or ("scheme",))
-                raise ImproperlyConfigured(f"{name} must be a URL such as {example}, not {raw!r}.")
-            return raw.rstrip("/")
-
-        return self._read(name, "url", default, meaning, convert)
+        return self._read(name, "url", default, meaning, lambda raw: to_url(name, raw, schemes))
 
     def time_zone(self, name: str, default: str, meaning: str) -> str:
         """The name of a time zone."""
@@ -76,12 +68,7 @@ class Environment:
     def number(self, name: str, default: int, meaning: str) -> int:
         """A non-negative integer."""
 
-        def convert(raw: str) -> int:
-            if not raw.isdigit():
-                raise ImproperlyConfigured(f"{name} must be a whole number, not {raw!r}.")
-            return int(raw)
-
-        return self._read(name, "number", default, meaning, convert)
+        return self._read(name, "number", default, meaning, lambda raw: to_number(name, raw))
 
     def decimal(self, name: str, default: float, meaning: str) -> float:
         """A number such as 2 or 0.5."""
@@ -109,16 +96,13 @@ class Environment:
     def texts(self, name: str, default: list[str], meaning: str) -> list[str]:
         """Comma-separated texts."""
 
-        def convert(raw: str) -> list[str]:
-            return [item.strip() for item in raw.split(",") if item.strip()]
-
-        return self._read(name, "list", default, meaning, convert)
+        return self._read(name, "list", default, meaning, to_texts)
 
     def destinations(self, name: str, default: list[str], meaning: str) -> list[str]:
         """Comma-separated host names, also `*.` and a domain, addresses and networks (CIDR)."""
 
         def convert(raw: str) -> list[str]:
-            entries = [item.strip() for item in raw.split(",") if item.strip()]
+            entries = to_texts(raw)
             for entry in entries:
                 if not _HOST.fullmatch(entry) and not _is_network(entry.strip("[]")):
                     raise ImproperlyConfigured(f"{name} must have hosts or networks such as 10.0.0.0/8, not {entry!r}.")
@@ -138,15 +122,17 @@ class Environment:
         raw = os.environ.get(name)
         return convert(raw) if raw else default
 
-    def email(self, url: str) -> dict[str, Any]:
+    @staticmethod
+    def email(url: str) -> dict[str, Any]:
         """Django's EMAIL_ settings for a URL; schemes of django-environ (smtp, smtp+tls, smtp+ssl, consolemail …)."""
         try:
-            result = dict(self._env.email_url_config(url))
+            result = dict(environ.Env.email_url_config(url))
         except Exception as exc:
             raise ImproperlyConfigured(f"EMAIL_URL cannot be read: {exc}") from exc
         return {name: value for name, value in result.items() if name.startswith("EMAIL_") and value is not None}
 
-    def database(self, url: str, *, of: str = "DATABASE_URL") -> dict[str, Any]:
+    @staticmethod
+    def database(url: str, *, of: str = "DATABASE_URL") -> dict[str, Any]:
         """Django's database settings for a URL, which may name several servers (scheme://user@host:port,host:port/name).
 
         of: the setting that errors name.
@@ -155,7 +141,7 @@ class Environment:
         servers, slash, rest = behind.partition("/")
         first, *others = servers.split(",")
         try:
-            found = dict(self._env.db_url_config(f"{before}{at}{first}{slash}{rest}" if others else url))
+            found = dict(environ.Env.db_url_config(f"{before}{at}{first}{slash}{rest}" if others else url))
         except Exception as exc:
             raise ImproperlyConfigured(f"{of} cannot be read: {exc}") from exc
         if found["ENGINE"] not in _ENGINES:
@@ -168,6 +154,28 @@ class Environment:
                 "PORT": ",".join(port or "5432" for _, _, port in places),
             }
         return found
+
+
+def to_url(name: str, raw: str, schemes: tuple[str, ...] = ()) -> str:
+    """The URL, without a trailing slash. schemes: those that are allowed, if not all. Raises ImproperlyConfigured."""
+    scheme, separator, _ = raw.partition("://")
+    if not separator or (schemes and scheme not in schemes):
+        example = " or ".join(f"{each}://…" for each in schemes or ("scheme",))
+        raise ImproperlyConfigured(f"{name} must be a URL such as {example}, not {raw!r}.")
+    return raw.rstrip("/")
+
+
+def to_number(name: str, raw: str) -> int:
+    """The non-negative integer. Raises ImproperlyConfigured."""
+    # Not `isdigit`, which knows digits that `int` does not; no setting is longer.
+    if re.fullmatch(r"[0-9]{1,100}", raw) is None:
+        raise ImproperlyConfigured(f"{name} must be a whole number, not {raw!r}.")
+    return int(raw)
+
+
+def to_texts(raw: str) -> list[str]:
+    """The comma-separated texts."""
+    return [item.strip() for item in raw.split(",") if item.strip()]
 
 
 _ENGINES = frozenset({"django.db.backends.postgresql", "django.db.backends.sqlite3", "foundation.sqlite"})

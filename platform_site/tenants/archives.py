@@ -20,10 +20,11 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO, Any, Final
-from urllib.parse import unquote
 
 from foundation import private_files
-from platform_site.tenants.directory import Tenant, TenantError, add, check_name
+from platform_site.environment import Environment, to_url
+from platform_site.tenants.directory import Tenant, add, check_name, settings_get
+from platform_site.tenants.tenant_settings import TenantError
 
 _FORMAT: Final = 1
 _SQLITE: Final = "platform.sqlite3"
@@ -36,13 +37,13 @@ _NOT_KEPT: Final = frozenset(
 
 def back_up(tenant: Tenant, file: Path) -> None:
     """Write the archive, readable by this user only; the tenant may be in use. Raises TenantError."""
-    url = tenant.settings().get("DATABASE_URL", "")
+    url = settings_get(tenant).values.get("DATABASE_URL", "")
     with tempfile.TemporaryDirectory(dir=file.absolute().parent, prefix=f".{file.name}-") as directory:
         written = Path(directory) / "archive"
         described = {"format": _FORMAT, "name": tenant.name, "database": "postgresql" if url else "sqlite"}
         with _opened(written, "w:gz") as archive:
             _add_bytes(archive, "tenant.json", json.dumps(described).encode())
-            archive.add(tenant.settings_file, "tenant.env")
+            _add_bytes(archive, "tenant.env", tenant.settings_file.read_bytes())
             # The database first: keys that it names are never newer than those that are added after it.
             copy = Path(directory) / "database"
             if url:
@@ -60,10 +61,11 @@ def back_up(tenant: Tenant, file: Path) -> None:
         written.replace(file)
 
 
-def restore(name: str, file: Path, root: Path) -> Tenant:
+def restore(name: str, file: Path, root: Path, database_url: str = "") -> Tenant:
     """Put the tenant back into the state of the archive; it is stopped meanwhile. Call within `changing`.
 
-    A tenant that is there keeps its settings; one that is not gets those of the archive. Raises TenantError.
+    A tenant that is there keeps its settings; one that is not gets those of the archive, but the database in PostgreSQL
+    that the operator names: an archive must not say which one is emptied. Raises TenantError.
     """
     check_name(name)
     with tempfile.TemporaryDirectory(dir=root, prefix=".restored-") as directory:
@@ -74,10 +76,12 @@ def restore(name: str, file: Path, root: Path) -> Tenant:
             raise TenantError(f"{file} is a backup of {described.get('name')!r}, and is restored as that only.")
         tenant, is_new = Tenant(root / name), not (root / name).exists()
         if is_new:
-            add(name, Tenant(unpacked).settings())
+            add(name, _settings_of_new(name, Tenant(unpacked).settings(), database_url))
+        elif database_url:
+            raise TenantError(f"{name} keeps its settings: without --database-url.")
         try:
             with tenant.stopped():
-                _replace(tenant, unpacked, described["database"])
+                _replace(tenant, unpacked, described.get("database", ""))
         except BaseException:
             if is_new:
                 shutil.rmtree(tenant.path)
@@ -87,8 +91,15 @@ def restore(name: str, file: Path, root: Path) -> Tenant:
         return tenant
 
 
+def _settings_of_new(name: str, kept: dict[str, str], database_url: str) -> dict[str, str]:
+    if kept.get("DATABASE_URL") and not database_url:
+        raise TenantError(f"{name} is not there: name its database, which will be emptied, with --database-url.")
+    others = {each: value for each, value in kept.items() if each not in ("DATABASE_URL", "DATABASE_REPLICA_URLS")}
+    return {**others, **({"DATABASE_URL": database_url} if database_url else {})}
+
+
 def _replace(tenant: Tenant, unpacked: Path, database: str) -> None:
-    url = tenant.settings().get("DATABASE_URL", "")
+    url = settings_get(tenant).values.get("DATABASE_URL", "")
     if (database == "postgresql") != bool(url):
         raise TenantError(f"The backup has a database of {database}, and {tenant.name} has another one.")
     if url:
@@ -111,15 +122,26 @@ def _unpack(file: Path, directory: Path) -> dict[str, Any]:
     (directory / "data").mkdir(mode=0o700)
     try:
         with _opened(file, "r:gz") as archive:
-            archive.extractall(directory, filter="data")
-        described: dict[str, Any] = json.loads((directory / "tenant.json").read_text())
+            members = archive.getmembers()
+            # Links above all: the filter of Python before 3.11.13 can be led out by them (CVE-2025-4517).
+            if other := next((each for each in members if not each.isreg() or not _is_of_a_backup(each.name)), None):
+                raise ValueError(f"it has {other.name!r}, which no backup has.")
+            archive.extractall(directory, members, filter="data")
+        described: Any = json.loads((directory / "tenant.json").read_text())
     except (OSError, tarfile.TarError, ValueError, EOFError) as error:
         raise TenantError(f"{file} is no backup of a tenant: {error}") from error
-    if described.get("format") != _FORMAT:
+    if not isinstance(described, dict) or described.get("format") != _FORMAT:
         raise TenantError(f"{file} has a format that this version does not know.")
     for path in directory.rglob("*"):
         path.chmod(0o700 if path.is_dir() else 0o600)
     return described
+
+
+def _is_of_a_backup(name: str) -> bool:
+    first, *others = name.split("/")
+    if not others:
+        return name in ("tenant.json", "tenant.env", _DUMP)
+    return first == "data" and not {"", ".", ".."} & set(others)
 
 
 def _is_kept(path: Path) -> bool:
@@ -143,7 +165,7 @@ def _run(program: str, *arguments: str, url: str = "") -> None:
     """Run a program of PostgreSQL, with the database of the URL; the password in it is no argument that others see."""
     if shutil.which(program) is None:
         raise TenantError(f"{program} is not installed; it comes with PostgreSQL's client programs.")
-    environment, place = _connection(url)
+    environment, place = _connection(url) if url else ({}, "")
     words = [program, *([f"--dbname={place}"] if url else []), *arguments]
     done = subprocess.run(words, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -151,10 +173,17 @@ def _run(program: str, *arguments: str, url: str = "") -> None:
 
 
 def _connection(url: str) -> tuple[dict[str, str], str]:
-    """The environment with the password, and the URL without it."""
-    login, at, place = url.partition("://")[2].rpartition("@")
-    user, colon, password = login.partition(":")
-    return ({"PGPASSWORD": unquote(password)} if colon else {}), f"postgresql://{user}{at}{place}"
+    """The environment with the password, and the connection that Django makes for the URL, as a text of libpq."""
+    found = Environment.database(to_url("DATABASE_URL", url))
+    given = {"host": found["HOST"], "port": found["PORT"], "user": found["USER"], "dbname": found["NAME"]}
+    given |= found.get("OPTIONS", {})
+    place = " ".join(f"{name}={_quoted(value)}" for name, value in given.items() if value != "")
+    return ({"PGPASSWORD": found["PASSWORD"]} if found["PASSWORD"] else {}), place
+
+
+def _quoted(value: object) -> str:
+    escaped = str(value).replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 def _add_bytes(archive: tarfile.TarFile, name: str, content: bytes) -> None:

@@ -4,51 +4,33 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
 import re
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
-from urllib.parse import parse_qs, unquote, urlsplit
+from typing import Final
 
-import environ
 from django.conf import settings
 
 from foundation import private_files
 from platform_site.environment import BASE_DIR, SETTINGS
-from platform_site.serving.addresses import is_loopback
+from platform_site.tenants.tenant_settings import TenantError, TenantSettings, checked, port_claim, read_file
 
 #: Letters, digits and hyphens: neither a path nor a hidden file.
 _NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
-_HOST_NAME: Final = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(\.(?!-)[A-Za-z0-9-]{1,63})*")
 #: The first port of tenants.
 FIRST_PORT: Final = 20_000
-#: What the pool decides for all its tenants, or what would lead out of a tenant's directory or its databases.
-NOT_OF_A_TENANT: Final = frozenset(
-    {"DATA_DIR", "STATIC_DIR", "HOST", "REDIS_URL", "DEBUG", "TENANTS", "TENANT_IDLE_SECONDS", "TENANTS_RUNNING"}
-)
 #: Settings of the pool that its tenants have unless theirs say otherwise.
 SHARED: Final = frozenset(
     {"LOG_FORMAT", "LOG_LEVEL", "TRUSTED_PROXIES", "EMAIL_URL", "EMAIL_FROM", "OTEL_EXPORTER_OTLP_ENDPOINT"}
 )
 #: One process of each kind: the processor is for all tenants.
 _SMALL: Final = {"WEB_PROCESSES": "1", "WORKER_PROCESSES": "1", "SANDBOX_WORKERS": "1"}
-#: Parameters of a connection that may name another server or database than the rest of the URL.
-_LEADS_ELSEWHERE: Final = frozenset({"host", "hostaddr", "port", "dbname", "service", "servicefile"})
 STOP_TIMEOUT_SECONDS: Final = 60.0
-
-
-class TenantError(Exception):
-    """A tenant that cannot be made, found or changed; the message is a sentence for people."""
-
-
-class _File(environ.Env):  # type: ignore[misc]  # it has no types
-    """Reads files like `.env` into a dictionary instead of the environment."""
-
-    ENVIRON: dict[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +60,15 @@ class Tenant:
         return self.path / "log.txt"
 
     @property
+    def exists(self) -> bool:
+        """Whether it has settings; not if its directory may not be read."""
+        # Path.exists raises PermissionError.
+        return os.path.exists(self.settings_file) and not self.path.is_symlink()
+
+    @property
     def is_suspended(self) -> bool:
         """Whether the pool answers 503 for it."""
-        return (self.path / "suspended").exists()
+        return os.path.exists(self.path / "suspended")
 
     def suspend(self, *, is_suspended: bool) -> None:
         """Suspend or resume it."""
@@ -90,15 +78,13 @@ class Tenant:
             (self.path / "suspended").unlink(missing_ok=True)
 
     def settings(self) -> dict[str, str]:
-        """Name → text. Raises TenantError when the file cannot be read."""
-        reader: Any = type("_Read", (_File,), {"ENVIRON": {}})
-        try:
-            reader.read_env(str(self.settings_file), overwrite=True)
-            self.settings_file.stat()  # the library ignores a missing file
-        except (OSError, UnicodeDecodeError) as error:
-            raise TenantError(f"The settings of {self.name} cannot be read: {error}") from error
-        found: dict[str, str] = reader.ENVIRON
-        return found
+        """Name → text, not checked. Raises TenantError when the file cannot be read."""
+        return read_file(self.settings_file)[0]
+
+    def read(self) -> TenantSettings:
+        """Its settings, checked, but not whether another tenant has something of them. Raises TenantError."""
+        values, digest = read_file(self.settings_file)
+        return checked(self.path, values, digest)
 
     def write_settings(self, settings: Mapping[str, str]) -> None:
         """Write the file. Raises TenantError for a value that does not fit into a line."""
@@ -111,21 +97,14 @@ class Tenant:
     @property
     def port(self) -> int:
         """The port that the pool listens on for it. Raises TenantError."""
-        port = self.settings().get("PORT", "")
-        if not port.isdigit() or not 0 < int(port) < 65536:
-            raise TenantError(f"PORT of {self.name} must be between 1 and 65535, not {port!r}.")
-        return int(port)
+        return self.read().port
 
     def hosts(self) -> list[str]:
-        """Its host names, in lower case."""
-        settings = self.settings()
-        named = [each.strip().lower() for each in settings.get("ALLOWED_HOSTS", "").split(",") if each.strip()]
-        if (root := urlsplit(settings.get("BASE_URL", "")).hostname) and root not in named:
-            named.insert(0, root)
-        return named
+        """Its host names, in lower case. Raises TenantError."""
+        return list(self.read().hosts)
 
-    def environment(self) -> dict[str, str]:
-        """The environment of its processes, without what is another instance's in this process's.
+    def environment(self, values: Mapping[str, str]) -> dict[str, str]:
+        """The environment of its processes with these settings, without what is another instance's in this process's.
 
         A setting that is empty counts as not set, also where `.env` of the pool has it.
         """
@@ -135,7 +114,7 @@ class Tenant:
             **dict.fromkeys(sorted(ours), ""),
             **_SMALL,
             **{name: os.environ[name] for name in SHARED if name in os.environ},
-            **self.settings(),
+            **values,
             "DATA_DIR": str(self.data),
             "STATIC_DIR": str(static_directory()),
             "HOST": "127.0.0.1",
@@ -197,13 +176,13 @@ def tenants(directory: Path) -> list[Tenant]:
     if not directory.is_dir():
         return []
     found = [Tenant(path) for path in sorted(directory.iterdir()) if _NAME.fullmatch(path.name)]
-    return [each for each in found if each.settings_file.exists() and not each.path.is_symlink()]
+    return [each for each in found if each.exists]
 
 
 def tenant_get(name: str) -> Tenant:
     """The tenant of this name. Raises TenantError."""
     found = Tenant(root() / check_name(name))
-    if found.path.is_symlink() or not found.settings_file.exists():
+    if not found.exists:
         raise TenantError(f"There is no tenant {name!r}.")
     return found
 
@@ -215,88 +194,75 @@ def check_name(name: str) -> str:
     return name
 
 
-def check_settings(tenant: Tenant, settings: Mapping[str, str]) -> None:
-    """Raise TenantError for settings that a tenant may not have."""
-    known = frozenset(setting.name for setting in SETTINGS)
-    kinds = {setting.name: setting.type for setting in SETTINGS}
-    for name, value in settings.items():
-        if name in NOT_OF_A_TENANT:
-            raise TenantError(f"{name} is not a setting of a tenant: the pool decides it.")
-        if name not in known and not name.startswith("OTEL_"):
-            raise TenantError(f"There is no setting {name}.")
-        if kinds.get(name) == "path" and value:
-            path = (BASE_DIR / Path(value).expanduser()).resolve()
-            if not path.is_relative_to(tenant.path.resolve()):
-                raise TenantError(f"{name} of {tenant.name} must be a file below {tenant.path}.")
-    for name in ("DATABASE_URL", "DATABASE_REPLICA_URLS"):
-        for url in filter(None, (each.strip() for each in settings.get(name, "").split(","))):
-            if "://" in url and not url.startswith(("postgres://", "postgresql://", "pgsql://")):
-                raise TenantError(
-                    f"{name} of {tenant.name} must be of PostgreSQL; without it SQLite is used in {tenant.data}."
-                )
-            if leading := sorted(_LEADS_ELSEWHERE & set(parse_qs(urlsplit(url).query, keep_blank_values=True))):
-                raise TenantError(f"{name} of {tenant.name} may not have the parameter {leading[0]}.")
-    hosts = [each.strip() for each in settings.get("ALLOWED_HOSTS", "").split(",") if each.strip()]
-    hosts += filter(None, [urlsplit(settings.get("BASE_URL", "")).hostname])
-    if not hosts or not settings.get("ALLOWED_HOSTS"):
-        raise TenantError(f"{tenant.name} needs ALLOWED_HOSTS with the names by which callers reach it.")
-    for host in hosts:
-        if not _HOST_NAME.fullmatch(host):
-            raise TenantError(f"{host!r} of {tenant.name} is not one host name.")
+@dataclass(slots=True)
+class Review:
+    """What the tenants of a directory may be served with.
+
+    settings   of each tenant that has settings which a tenant may have
+    problems   tenant → why it may not be served: wrong settings, or something that another tenant had before it
+    owners     claim → the tenant that has it
+    """
+
+    settings: dict[str, TenantSettings] = field(default_factory=dict)
+    problems: dict[str, str] = field(default_factory=dict)
+    owners: dict[str, str] = field(default_factory=dict)
+
+    def port(self, name: str) -> int | None:
+        """The port that is the tenant's; None if its settings cannot be read, or do not give it one."""
+        settings = self.settings.get(name)
+        return settings.port if settings and self.owners.get(port_claim(settings.port)) == name else None
+
+    def accept(self, name: str, settings: TenantSettings) -> str:
+        """Give the tenant what it claims; or why it may not have it, and then nothing."""
+        if taken := sorted(each for each in settings.claims if self.owners.get(each, name) != name):
+            return f"{name} may not have {taken[0]}, which {self.owners[taken[0]]} has."
+        self.owners |= dict.fromkeys(settings.claims, name)
+        return ""
 
 
-def claims(settings: Mapping[str, str]) -> set[str]:
-    """What no other tenant may have: hosts, port, databases; as texts for people."""
-    found = {
-        f"the host {each.strip().lower()}" for each in settings.get("ALLOWED_HOSTS", "").split(",") if each.strip()
-    }
-    if named := urlsplit(settings.get("BASE_URL", "")).hostname:
-        found.add(f"the host {named}")
-    found.add(f"the port {settings.get('PORT', '')}")
-    for name in ("DATABASE_URL", "DATABASE_REPLICA_URLS"):
-        found |= {f"the database {each}" for each in _databases(settings.get(name, ""))}
+def review(directory: Path, all_tenants: Iterable[Tenant]) -> Review:
+    """Read and check the settings of the directory's tenants, and keep in a file of it who has what.
+
+    A tenant keeps what it had before, also while its settings cannot be read: whoever edits those of another one cannot
+    take it, whatever time the file says that it is of. Raises OSError when the file cannot be kept.
+    """
+    found = Review()
+    with private_files.lock(directory / ".claims.lock"):
+        names = []
+        for tenant in all_tenants:
+            names.append(tenant.name)
+            try:
+                found.settings[tenant.name] = tenant.read()
+            except TenantError as error:
+                found.problems[tenant.name] = str(error)
+        before = _owners(directory)
+        for claim, name in before.items():
+            if name in found.problems or (name in found.settings and claim in found.settings[name].claims):
+                found.owners[claim] = name
+        for name in names:
+            if name in found.settings and (problem := found.accept(name, found.settings[name])):
+                found.problems[name] = problem
+        if found.owners != before:
+            private_files.write(directory / ".claims", json.dumps(found.owners, indent=1).encode())
     return found
 
 
-def _databases(urls: str) -> Iterator[str]:
-    """host:port/name of each server that the URL or the list of URLs names."""
-    # A URL may name several servers, separated by commas as the URLs of the list are.
-    for url in re.split(r",(?=\w+://)", urls):
-        if not url.strip():
-            continue
-        _, _, behind = url.strip().partition("://")
-        servers, _, rest = behind.rpartition("@")[2].partition("/")
-        name = unquote(rest.partition("?")[0])
-        for server in servers.split(","):
-            host, _, port = server.rpartition(":") if re.search(r":\d+$", server) else (server, "", "")
-            host = unquote(host).lower()
-            yield f"{'localhost' if not host or is_loopback(host) else host}:{port or '5432'}/{name}"
-
-
-def conflicts(all_tenants: Iterable[Tenant]) -> dict[str, str]:
-    """Tenant → why it may not be served: wrong settings, or those that a tenant has which was changed before it."""
-    found: dict[str, str] = {}
-    owners: dict[str, str] = {}
-    for tenant in sorted(all_tenants, key=_changed):
-        try:
-            settings = tenant.settings()
-            check_settings(tenant, settings)
-            mine = claims(settings)
-        except (TenantError, OSError) as error:
-            found[tenant.name] = str(error)
-            continue
-        if taken := sorted(claim for claim in mine if claim in owners):
-            found[tenant.name] = f"{tenant.name} may not have {taken[0]}, which {owners[taken[0]]} has."
-            continue
-        owners |= dict.fromkeys(mine, tenant.name)
-    return found
-
-
-def _changed(tenant: Tenant) -> tuple[int, str]:
+def _owners(directory: Path) -> dict[str, str]:
     try:
-        return tenant.settings_file.stat().st_mtime_ns, tenant.name
-    except OSError:
-        return 0, tenant.name
+        found: dict[str, str] = json.loads((directory / ".claims").read_bytes())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return found
+
+
+def settings_get(tenant: Tenant) -> TenantSettings:
+    """The settings with which the tenant may be served. Raises TenantError if it may not."""
+    found = review(tenant.path.parent, tenants(tenant.path.parent))
+    if tenant.name in found.problems:
+        raise TenantError(found.problems[tenant.name])
+    if tenant.name not in found.settings:
+        raise TenantError(f"There is no tenant {tenant.name!r}.")
+    return found.settings[tenant.name]
 
 
 @contextlib.contextmanager
@@ -318,19 +284,19 @@ def add(name: str, settings: Mapping[str, str]) -> Tenant:
     others = tenants(directory)
     if tenant.path.exists() or any(each.name.lower() == name.lower() for each in others):
         raise TenantError(f"There is a tenant {name!r} already.")
+    found = review(directory, others)
     chosen = dict(settings)
     if not chosen.get("PORT"):
-        taken = {each.settings().get("PORT", "") for each in others}
-        chosen["PORT"] = next(str(port) for port in range(FIRST_PORT, 65536) if str(port) not in taken)
-    check_settings(tenant, chosen)
-    mine = claims(chosen)
-    for other in others:
-        if taken_claims := sorted(mine & claims(other.settings())):
-            raise TenantError(f"{name} may not have {taken_claims[0]}, which {other.name} has.")
+        taken = {each.port for each in found.settings.values()}
+        free = (port for port in range(FIRST_PORT, 65536) if port not in taken and port_claim(port) not in found.owners)
+        chosen["PORT"] = str(next(free))
+    if problem := found.accept(name, checked(tenant.path, chosen)):
+        raise TenantError(problem)
     tenant.data.mkdir(mode=0o700, parents=True)
     tenant.path.chmod(0o700)
     tenant.suspend(is_suspended=True)
     tenant.write_settings(chosen)
+    review(directory, [*others, tenant])
     return tenant
 
 

@@ -24,7 +24,7 @@ from platform_site.serving.console import Console
 from platform_site.serving.granian_server import BACKLOG
 from platform_site.serving.listening import undrain
 from platform_site.tenants import process
-from platform_site.tenants.directory import TenantError, conflicts, tenants
+from platform_site.tenants.directory import Review, review, tenants
 from platform_site.tenants.due_work import LATEST
 from platform_site.tenants.refusals import Refusals
 from platform_site.tenants.runner import Runner
@@ -58,6 +58,7 @@ class Pool:
     _stop_requested: bool = False
     _is_impatient: bool = False
     _looked: float = float("-inf")
+    _trouble: str = ""
 
     def __post_init__(self) -> None:
         self._selector = selectors.DefaultSelector()
@@ -121,6 +122,15 @@ class Pool:
             if served.running is None and served.listening is not None:
                 # A web process that outlived its supervisor may have drained the socket since.
                 undrain(served.listening)
+        try:
+            self._take_up_all()
+            self._trouble = ""
+        except OSError as error:  # a full disk, or too many open files: those that are served go on
+            if str(error) != self._trouble:
+                self.console.say(self.console.paint(f"The directory of tenants cannot be read: {error}", "red"))
+            self._trouble = str(error)
+
+    def _take_up_all(self) -> None:
         if not self.directory.is_dir():
             return  # not made yet, or its file system is away for a moment
         found = {tenant.name: tenant for tenant in tenants(self.directory)}
@@ -129,34 +139,39 @@ class Pool:
             len(found) == len(self._served)
         ):
             return
-        problems = conflicts(found.values())
+        reviewed = review(self.directory, found.values())
         for name in self._served.keys() - found.keys():
             self._forget(self._served[name])
         for name, tenant in found.items():
             if name not in self._served:
                 self._served[name] = Served(tenant, due_at=min(tenant.due_at(), time.time() + _spread(name)))
             served = self._served[name]
-            if served.seen != states[name] or served.problem != problems.get(name, ""):
-                self._take_up(served, states[name], problems.get(name, ""))
+            if served.seen != states[name] or served.problem != reviewed.problems.get(name, ""):
+                self._take_up(served, states[name], reviewed)
 
-    def _take_up(self, served: Served, state: tuple[Any, ...], problem: str) -> None:
+    def _take_up(self, served: Served, state: tuple[Any, ...], reviewed: Review) -> None:
         tenant = served.tenant
-        is_new_file = served.seen[:1] != state[:1]
+        problem, settings = reviewed.problems.get(tenant.name, ""), reviewed.settings.get(tenant.name)
+        digest = settings.digest if settings else ""
+        is_new_file = served.digest != digest
         if problem and problem != served.problem:
             self.console.say(self.console.paint(f"{tenant.name}: {problem}", "red"))
         served.seen, served.problem, served.is_suspended = state, problem, tenant.is_suspended
+        served.digest = digest
         served.failures, served.restart_at = 0, 0.0
         if served.running and (is_new_file or problem or served.is_suspended):
             self._stop(served)
+        port = reviewed.port(tenant.name)
+        if settings and port is None:
+            self._close(served)  # another tenant has it, or may come to have it
         try:
-            port = tenant.port
-            if served.listening is None or served.port != port:
+            if port is not None and (served.listening is None or served.port != port):
                 self._close(served)
                 served.port = port
                 served.listening = bound("127.0.0.1", port)
                 served.listening.listen(BACKLOG)
                 served.listening.setblocking(False)
-        except (TenantError, OSError) as error:
+        except OSError as error:
             if str(error) != served.trouble:
                 self.console.say(self.console.paint(f"{tenant.name} cannot be reached: {error}", "red"))
             served.trouble, served.seen = str(error), ()  # tried again
@@ -167,7 +182,6 @@ class Pool:
     def _forget(self, served: Served) -> None:
         self._stop(served)
         self._close(served)
-        served.waiting_since = None
         if served.running is None:
             del self._served[served.tenant.name]
 
@@ -232,7 +246,7 @@ class Pool:
         assert served.listening is not None
         served.due_at = time.time() + LATEST.total_seconds()
         try:
-            served.running = self._runner.start(served.tenant, served.listening, idle_seconds)
+            served.running = self._runner.start(served.tenant, served.digest, served.listening, idle_seconds)
         except OSError as error:
             self._note_failure(served, f"could not be started: {error}")
         self._watch(served)
@@ -263,7 +277,7 @@ class Pool:
             else:
                 served.failures = 0
                 served.due_at = min(served.tenant.due_at(), time.time() + LATEST.total_seconds())
-            if served.listening is None and not served.tenant.settings_file.exists():
+            if served.listening is None and not served.tenant.exists:
                 del self._served[served.tenant.name]
                 continue
             if served.listening is not None:
@@ -287,6 +301,7 @@ class Pool:
                 served.is_watched = False
             served.listening.close()
             served.listening = None
+        served.waiting_since = None  # who waits there is not answered any more
 
 
 def _spread(name: str) -> float:

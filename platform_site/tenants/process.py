@@ -19,9 +19,10 @@ from platform_site.serving import addresses, granian_server, preparation
 from platform_site.serving.children import Child, StartFailed, Supervisor
 from platform_site.serving.connection_balance import SharedCounts
 from platform_site.serving.console import Console
-from platform_site.tenants.directory import Tenant, TenantError, check_settings
+from platform_site.tenants.directory import Tenant
 from platform_site.tenants.due_work import LATEST, next_due
 from platform_site.tenants.settings_change import apply
+from platform_site.tenants.tenant_settings import TenantError
 
 logger = logging.getLogger("platform.tenants")
 
@@ -36,9 +37,10 @@ SOON_SECONDS = 5.0
 USED = "used"
 
 
-def serve(tenant: Tenant, listening: socket.socket, status: int, idle_seconds: float) -> None:
+def serve(tenant: Tenant, digest: str, listening: socket.socket, status: int, idle_seconds: float) -> None:
     """Serve until SIGTERM, or until nobody asks anything for `idle_seconds` and no work is due.
 
+    digest   of the settings that the pool has checked, and compared with those of other tenants
     status   descriptor into which it tells the pool that it is used
     Exit status 1 and a sentence in the log if it cannot be started.
     """
@@ -46,8 +48,10 @@ def serve(tenant: Tenant, listening: socket.socket, status: int, idle_seconds: f
     sys.argv[1:] = ["tenants", "run", tenant.name]
     with _locked(tenant):
         try:
-            apply(tenant.environment())
-            check_settings(tenant, tenant.settings())
+            found = tenant.read()
+            if found.digest != digest:
+                raise TenantError("its settings have just been changed, and the pool has not checked them yet.")
+            apply(tenant.environment(found.values))
             _check_exposure()
             preparation.prepare(print, collects_static=False)
         except (ImproperlyConfigured, RuntimeError, TenantError) as error:

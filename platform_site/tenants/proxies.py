@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from platform_site.tenants.directory import Tenant
+from platform_site.tenants.tenant_settings import TenantSettings
 
 
-def nginx(all_tenants: Iterable[Tenant]) -> str:
+def nginx(of_tenants: Iterable[TenantSettings]) -> str:
     """A `map` for the `http` block: `$host` → `$tenant_port`; 0 for names that no tenant has."""
     lines = ["map $host $tenant_port {", "    default 0;"]
-    lines += [f"    {host} {port};" for host, port in _ports(all_tenants)]
+    lines += [f"    {host} {port};" for host, port in _ports(of_tenants)]
     return "\n".join([*lines, "}"])
 
 
-def caddy(all_tenants: Iterable[Tenant]) -> str:
+def caddy(of_tenants: Iterable[TenantSettings]) -> str:
     """A block for each host name, which imports the snippet `tenant` of deploy/tenants/Caddyfile with the port."""
-    return "\n".join(f"{host} {{\n\timport tenant {port}\n}}" for host, port in _ports(all_tenants))
+    return "\n".join(f"{host} {{\n\timport tenant {port}\n}}" for host, port in _ports(of_tenants))
 
 
-def _ports(all_tenants: Iterable[Tenant]) -> list[tuple[str, int]]:
-    return sorted((host, tenant.port) for tenant in all_tenants for host in tenant.hosts())
+def _ports(of_tenants: Iterable[TenantSettings]) -> list[tuple[str, int]]:
+    return sorted((host, settings.port) for settings in of_tenants for host in settings.hosts)

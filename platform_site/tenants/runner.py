@@ -71,13 +71,16 @@ class Runner:
         if idle:
             self.stop(min(idle, key=lambda running: running.last_used))
 
-    def start(self, tenant: Tenant, listening: socket, idle_seconds: float) -> Running:
-        """Start the process of a tenant. Raises OSError without memory, or if there are too many processes."""
+    def start(self, tenant: Tenant, digest: str, listening: socket, idle_seconds: float) -> Running:
+        """Start the process of a tenant with the settings of this digest.
+
+        Raises OSError without memory, or if there are too many processes.
+        """
         reading, writing = os.pipe()
         os.set_blocking(reading, False)
         now = time.monotonic()
         try:
-            forked = fork(self._run, tenant, listening, idle_seconds, reading, writing, os.getpid())
+            forked = fork(self._run, tenant, digest, listening, idle_seconds, reading, writing, os.getpid())
         except OSError:
             os.close(reading)
             raise
@@ -89,7 +92,7 @@ class Runner:
         return running
 
     def _run(
-        self, tenant: Tenant, listening: socket, idle_seconds: float, reading: int, writing: int, pool: int
+        self, tenant: Tenant, digest: str, listening: socket, idle_seconds: float, reading: int, writing: int, pool: int
     ) -> None:
         """The main function of a tenant's process: it keeps nothing that is another tenant's."""
         os.close(reading)
@@ -97,7 +100,7 @@ class Runner:
         self._selector.close()
         _close_pipes(but={0, 1, 2, listening.fileno(), writing})
         begin(f"platform: tenant {tenant.name}", pool, _open_log(tenant.log_file))
-        process.serve(tenant, listening, writing, idle_seconds)
+        process.serve(tenant, digest, listening, writing, idle_seconds)
 
     def stop(self, running: Running) -> None:
         """Ask it to stop in order; `has_ended` kills one that does not in time."""

@@ -16,6 +16,7 @@ class Served:
     """A tenant, its listening socket and its process.
 
     seen           what told that its settings are unchanged
+    digest         of the settings that were checked
     problem        why it may not be served
     trouble        why its port cannot be listened on
     is_watched     the pool notices connections
@@ -27,6 +28,7 @@ class Served:
 
     tenant: Tenant
     seen: tuple[Any, ...] = ()
+    digest: str = ""
     is_suspended: bool = False
     problem: str = ""
     port: int = 0
@@ -53,4 +55,5 @@ def seen(tenant: Tenant) -> tuple[Any, ...]:
         status = tenant.settings_file.stat()
     except OSError:
         return ()
-    return (status.st_mtime_ns, status.st_ino, status.st_size), tenant.is_suspended
+    # Not the time of modification, which whoever writes the file sets.
+    return (status.st_ctime_ns, status.st_ino, status.st_size), tenant.is_suspended

@@ -152,7 +152,8 @@ def main() -> None:
     from platform_site.tenants.settings_change import apply
 
     marker = os.environ["DATA_DIR"]
-    apply(Tenant(tenant).environment())
+    read = Tenant(tenant)
+    apply(read.environment(read.settings()))
     values = derived()
     del os.environ["STATIC_DIR"]
     found = remaining(marker, f"{marker}/static")

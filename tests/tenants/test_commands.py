@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import socket
 import sqlite3
 import stat
+import sys
 import tarfile
 from collections.abc import Iterator
 from contextlib import closing
@@ -17,9 +20,11 @@ import pytest
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
-from platform_site.tenants import archives, directory
-from platform_site.tenants.directory import Tenant, TenantError
+from platform_site.tenants import archives, directory, process
+from platform_site.tenants.directory import Tenant, review
 from platform_site.tenants.memory import running_by_memory
+from platform_site.tenants.served import seen
+from platform_site.tenants.tenant_settings import TenantError
 from tests.support.postgresql_servers import replicated_servers
 from tests.support.tenants import Pool, new_pool
 
@@ -44,6 +49,11 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     capsys.readouterr()
     call_command("tenants", *words)
     return capsys.readouterr().out
+
+
+def _tenants_of(root: Path) -> list[str]:
+    """All files of the directory but those that are of no tenant."""
+    return sorted(path.name for path in root.iterdir() if path.name not in (".claims", ".claims.lock", ".lock"))
 
 
 def refusal(*words: str) -> str:
@@ -73,8 +83,20 @@ def test_a_name_is_never_a_path(root: Path, name: str) -> None:
         ({"SECRET_KEY": "known"}, "There is no setting SECRET_KEY"),
         ({"LD_PRELOAD": "/x.so"}, "There is no setting LD_PRELOAD"),
         ({"INSTANCE_LOGO": "../bob/data/logo.png"}, "INSTANCE_LOGO of ada must be a file below"),
+        (
+            {"OTEL_EXPORTER_OTLP_CERTIFICATE": "../bob/data/secret_key"},
+            "OTEL_EXPORTER_OTLP_CERTIFICATE of ada must be a",
+        ),
+        ({"OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY": "/srv/bob/key"}, "OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY of ada must"),
+        ({"EMAIL_URL": "filemail:////srv/bob/data"}, "EMAIL_URL of ada must be of a mail server"),
+        ({"EMAIL_URL": "smtp://[mail"}, "A setting of ada cannot be read: EMAIL_URL"),
         ({"DATABASE_URL": "sqlite:////srv/bob/data/platform.sqlite3"}, "DATABASE_URL of ada must be of PostgreSQL"),
         ({"DATABASE_URL": "postgres://h/a?host=other"}, "may not have the parameter host"),
+        ({"DATABASE_URL": "postgres://u:p#w@h/a?host=other"}, "may not have the parameter host"),
+        ({"DATABASE_URL": f"postgres://h/{'x' * 64}"}, "must name a database, in at most 63 bytes"),
+        ({"DATABASE_URL": "postgres://h"}, "must name a database"),
+        ({"PORT": "²"}, "PORT must be a whole number, not '²'"),
+        ({"PORT": "70000"}, "PORT of ada must be between 1 and 65535"),
         ({"ALLOWED_HOSTS": "*"}, "'*' of ada is not one host name"),
         ({"ALLOWED_HOSTS": ".example.com"}, "'.example.com' of ada is not one host name"),
         ({"ALLOWED_HOSTS": ""}, "ada needs ALLOWED_HOSTS"),
@@ -111,6 +133,26 @@ def _add(name: str, settings: dict[str, str]) -> None:
             },
             "the database db-2:6000/one",
         ),
+        ({"PORT": "25000"}, {"ALLOWED_HOSTS": "b.example.com", "PORT": "025000"}, "the port 25000"),
+        *(
+            (
+                {"DATABASE_URL": f"postgres://a@{server}/victim"},
+                {"ALLOWED_HOSTS": "b.example.com", "DATABASE_URL": url},
+                f"the database {server or 'localhost'}:5432/victim",
+            )
+            for server, url in [
+                ("h", "postgres://b@h/victim/"),
+                ("h", "postgres://b@h/victim#x"),
+                ("h", "postgres://b@h./victim"),
+                ("h", "postgres://b@h/vict%69m"),
+                ("h", "postgres://b@x%2Ch/victim"),
+                ("h", "postgres://b@x/victim?application_name=a@y,h/victim"),
+                ("", "postgres:////var/run/postgresql/victim"),
+                ("", "postgres://b@127.1/victim"),
+                ("", "postgres://b@0/victim"),
+                ("", "postgres://b@[::ffff:127.0.0.1]/victim"),
+            ]
+        ),
     ],
 )
 def test_no_two_tenants_share_hosts_ports_or_databases(
@@ -121,11 +163,112 @@ def test_no_two_tenants_share_hosts_ports_or_databases(
         _add("bob", mine)
     assert str(caught.value) == f"bob may not have {what}, which ada has."
     assert not (root / "bob").exists()
-    # Also when the file was written by hand: the one that had it keeps it.
-    bob = made("bob", "bob.example.com")
-    os.utime(directory.tenant_get("ada").settings_file, ns=(1, 1))
-    bob.write_settings({"PORT": "25001", **mine})
-    assert directory.conflicts(directory.tenants(root)) == {"bob": f"bob may not have {what}, which ada has."}
+    # Also when the file was written by hand, whatever its time and name: the one that had it keeps it.
+    for name in ("bob", "aaron"):
+        other = made(name, f"{name}.example.com")
+        other.write_settings({"PORT": "25001", **mine})
+        os.utime(other.settings_file, ns=(1, 1))
+        found = review(root, directory.tenants(root))
+        assert found.problems == {name: f"{name} may not have {what}, which ada has."}
+        assert found.port(name) is None  # the pool must not take it before ada does
+        directory.remove(other)
+    # Nor is it free while the settings of the one that has it cannot be read.
+    directory.tenant_get("ada").settings_file.write_bytes(b"\xff")
+    with pytest.raises(TenantError, match="which ada has"):
+        _add("bob", mine)
+    assert list(problems(root)) == ["ada"]
+
+
+def problems(root: Path) -> dict[str, str]:
+    """Tenant → why it is not served."""
+    return review(root, directory.tenants(root)).problems
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "BASE_URL='https://[cy.example.com'",
+        "BASE_URL='cy.example.com'",
+        "DATABASE_URL='postgres://h:port/db'",
+        "DATABASE_REPLICA_URLS='postgres://a,b/db'",
+        "INSTANCE_LOGO='~no-such-user/logo.svg'",
+        "INSTANCE_LOGO='{circle}'",
+        "PORT='²'",
+        "PORT='" + "1" * 5000 + "'",
+        "PORT=''",
+        "\udcff",
+    ],
+)
+def test_a_mistake_in_one_file_is_told_and_stops_nobody_else(
+    root: Path, capsys: pytest.CaptureFixture[str], setting: str
+) -> None:
+    made("bob", "bob.example.com", PORT="25000")
+    cy = made("cy", "cy.example.com")
+    (cy.path / "circle").symlink_to(cy.path / "circle")
+    text = f"ALLOWED_HOSTS='cy.example.com'\nPORT='25001'\n{setting.format(circle=cy.path / 'circle')}\n"
+    cy.settings_file.write_bytes(text.encode(errors="surrogateescape"))
+    assert list(problems(root)) == ["cy"]
+    assert [row["state"] for row in json.loads(run(capsys, "list", "--json"))] == ["active", "refused"]
+    assert "bob.example.com 25000" in run(capsys, "proxy", "nginx")
+    assert made("dee", "dee.example.com").port
+
+
+def test_settings_are_a_file(root: Path) -> None:
+    """Not what is read without an end, or until somebody writes into it."""
+    cy = made("cy", "cy.example.com")
+    cy.settings_file.unlink()
+    os.mkfifo(cy.settings_file)
+    assert "is no file" in problems(root)["cy"]
+    cy.settings_file.unlink()
+    cy.settings_file.symlink_to("/dev/zero")
+    assert "is no file" in problems(root)["cy"]
+    cy.settings_file.unlink()
+    cy.settings_file.write_bytes(b"#" * 2_000_000)
+    assert "is too long" in problems(root)["cy"]
+
+
+def test_what_a_tenant_gives_up_is_free(root: Path) -> None:
+    ada, bob = made("ada", "ada.example.com"), made("bob", "bob.example.com")
+    bob.write_settings({**bob.settings(), "ALLOWED_HOSTS": "ada.example.com"})
+    assert problems(root) == {"bob": "bob may not have the host ada.example.com, which ada has."}
+    ada.write_settings({**ada.settings(), "ALLOWED_HOSTS": "bob.example.com"})
+    assert problems(root) == {}
+
+
+def test_no_command_works_with_settings_that_are_another_s(root: Path, tmp_path: Path) -> None:
+    """Neither a backup of the neighbour's database, nor a restore into it, nor any command of manage.py."""
+    ada, archive = made("ada", "ada.example.com"), tmp_path / "ada.tar.gz"
+    filled(ada, "ada's")
+    archives.back_up(ada, archive)
+    made("bob", "bob.example.com", DATABASE_URL="postgres://bob@h/victim")
+    for setting, text in (
+        ({"DATABASE_URL": "postgres://ada@h/victim"}, "ada may not have the database h:5432/victim, which bob has."),
+        ({"REDIS_URL": "redis://127.0.0.1/0"}, "REDIS_URL is not a setting of a tenant: the pool decides it."),
+    ):
+        ada.write_settings({"ALLOWED_HOSTS": "ada.example.com", "PORT": "25000", **setting})
+        assert refusal("backup", "ada", str(tmp_path / "other.tar.gz")) == text
+        assert refusal("restore", "ada", str(archive)) == text
+        assert refusal("run", "ada", "check") == text
+    assert said(ada) == ["ada's"]
+    assert not (tmp_path / "other.tar.gz").exists()
+
+
+def test_a_tenant_serves_only_what_the_pool_has_checked(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not what has been written into the file since."""
+    ada = made("ada", "ada.example.com")
+    monkeypatch.setattr(sys, "argv", ["manage.py"])
+    with socket.socket() as listening, pytest.raises(SystemExit, match="the pool has not checked them yet"):
+        process.serve(ada, "digest of others", listening, -1, 1.0)
+
+
+def test_an_edit_that_looks_like_none_is_noticed(root: Path) -> None:
+    ada = made("ada", "ada.example.com")
+    before, state = ada.settings_file.stat(), seen(ada)
+    text = ada.settings_file.read_text()
+    with ada.settings_file.open("r+") as file:
+        file.write(text.replace("ada.example", "eva.example"))
+    os.utime(ada.settings_file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert seen(ada) != state
 
 
 def test_names_differ_in_more_than_case(root: Path) -> None:
@@ -168,7 +311,7 @@ def test_delete_needs_the_name_twice(root: Path, capsys: pytest.CaptureFixture[s
     assert "nothing was deleted" in refusal("delete", "ada", "--confirm", "bob")
     assert tenant.settings_file.exists()
     assert run(capsys, "delete", "ada", "--confirm", "ada") == "Deleted ada.\n"
-    assert [path.name for path in root.iterdir()] == [".lock"]
+    assert _tenants_of(root) == []
 
 
 def test_nothing_is_deleted_while_a_process_serves_it(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,7 +378,7 @@ def test_a_backup_restores_database_keys_and_files(root: Path, tmp_path: Path) -
         archives.restore("ada", archive, root)
     assert said(tenant) == ["before"]
     assert tenant.settings()["ALLOWED_HOSTS"] == "ada.example.com"
-    assert sorted(path.name for path in root.iterdir()) == [".lock", "ada"]
+    assert _tenants_of(root) == ["ada"]
 
 
 def test_a_backup_is_restored_as_its_own_tenant_only(root: Path, tmp_path: Path) -> None:
@@ -256,6 +399,24 @@ def test_a_backup_is_restored_as_its_own_tenant_only(root: Path, tmp_path: Path)
     assert not (root / "ada").exists()
 
 
+def test_an_archive_does_not_say_which_database_is_emptied(root: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "ada.tar.gz"
+    tenant_json = json.dumps({"format": 1, "name": "ada", "database": "postgresql"})
+    tenant_env = "ALLOWED_HOSTS='ada.example.com'\nPORT='25000'\nDATABASE_URL='postgres://postgres@h/payroll'\n"
+    with tarfile.open(archive, "w:gz") as opened:
+        for name, text in (("tenant.json", tenant_json), ("tenant.env", tenant_env)):
+            entry = tarfile.TarInfo(name)
+            entry.size = len(text)
+            opened.addfile(entry, io.BytesIO(text.encode()))
+    root.mkdir()
+    assert "name its database, which will be emptied, with --database-url" in refusal("restore", "ada", str(archive))
+    made("bob", "bob.example.com", DATABASE_URL="postgres://bob@h/bob")
+    words = ("--database-url", "postgres://ada@h/bob")
+    assert refusal("restore", "ada", str(archive), *words) == "ada may not have the database h:5432/bob, which bob has."
+    made("ada", "ada.example.com")
+    assert refusal("restore", "ada", str(archive), *words) == "ada keeps its settings: without --database-url."
+
+
 @pytest.mark.parametrize("name", ["../../outside", "/outside", "data/link"])
 def test_an_archive_cannot_write_elsewhere(root: Path, tmp_path: Path, name: str) -> None:
     archive = tmp_path / "bad.tar.gz"
@@ -268,7 +429,34 @@ def test_an_archive_cannot_write_elsewhere(root: Path, tmp_path: Path, name: str
     archive.write_bytes(b"no archive")
     with directory.changing(), pytest.raises(TenantError, match="is no backup of a tenant"):
         archives.restore("ada", archive, root)
-    assert [path.name for path in root.iterdir()] == [".lock"]
+    assert _tenants_of(root) == []
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [("data/files", tarfile.SYMTYPE, "."), ("data/files/key", tarfile.REGTYPE, "")],
+        [("data/key", tarfile.REGTYPE, ""), ("data/same", tarfile.LNKTYPE, "data/key")],
+        [("data/files", tarfile.DIRTYPE, "")],
+        [("data/pipe", tarfile.FIFOTYPE, "")],
+        [("data/../tenant.env", tarfile.REGTYPE, "")],
+        [("more", tarfile.REGTYPE, "")],
+        [("data", tarfile.REGTYPE, "")],
+    ],
+)
+def test_an_archive_has_nothing_but_the_files_of_a_backup(
+    root: Path, tmp_path: Path, members: list[tuple[str, bytes, str]]
+) -> None:
+    """Not even links that stay inside, which chains of them can leave again."""
+    archive = tmp_path / "bad.tar.gz"
+    with tarfile.open(archive, "w:gz") as opened:
+        for name, kind, target in members:
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.linkname = kind, target
+            opened.addfile(entry)
+    with directory.changing(), pytest.raises(TenantError, match="which no backup has"):
+        archives.restore("ada", archive, root)
+    assert _tenants_of(root) == []
 
 
 def test_the_default_number_of_running_tenants_follows_from_memory() -> None:
@@ -320,7 +508,7 @@ def test_a_tenant_from_creation_to_deletion(pool: Pool, tmp_path: Path) -> None:
         deleted = pool.command("tenants", "delete", "eve", "--confirm", "eve")
         assert deleted.returncode == 0, deleted.stderr
         assert pool.running() == []
-    assert sorted(path.name for path in pool.tenants.iterdir()) == [".lock"]
+    assert _tenants_of(pool.tenants) == []
 
 
 @pytest.mark.process
@@ -352,7 +540,11 @@ def test_a_tenant_on_postgresql_has_a_database_of_its_own(pool: Pool, tmp_path: 
             with psycopg.connect(users, autocommit=True) as connection:
                 assert connection.execute("SELECT to_regclass('made_later')").fetchone() == (None,)
             deleted = pool.command("tenants", "delete", "pia", "--confirm", "pia")
-        assert deleted.stdout == "Deleted pia. Its database in PostgreSQL is left; drop it there.\n"
+            assert deleted.stdout == "Deleted pia. Its database in PostgreSQL is left; drop it there.\n"
+            assert pool.command("tenants", "restore", "pia", str(archive)).returncode == 1
+            again = pool.command("tenants", "restore", "pia", str(archive), "--database-url", f"{url}?sslmode=disable")
+            assert again.returncode == 0, again.stderr
+            assert pool.command("tenants", "delete", "pia", "--confirm", "pia").returncode == 0
 
 
 def test_each_action_has_help_with_an_example() -> None:

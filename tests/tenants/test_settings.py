@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from platform_site.environment import SETTINGS
-from platform_site.tenants.directory import NOT_OF_A_TENANT, Tenant
+from platform_site.tenants.directory import Tenant
+from platform_site.tenants.tenant_settings import NOT_OF_A_TENANT
 from tests.support.platform import ROOT
 
 #: Of each kind of setting a value that no default is, for the pool and for the tenant.

@@ -14,9 +14,10 @@ from django.urls import resolve
 from platform_site.serving import addresses, granian_server, preparation, service_manager
 from platform_site.serving.children import Child, StartFailed, Supervisor
 from platform_site.serving.console import Console
-from platform_site.tenants.directory import TenantError, root
+from platform_site.tenants.directory import root
 from platform_site.tenants.memory import load_code, machine_memory, running_by_memory
 from platform_site.tenants.pool import Pool
+from platform_site.tenants.tenant_settings import TenantError
 
 READY_TIMEOUT_SECONDS = 60.0
 

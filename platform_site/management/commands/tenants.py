@@ -17,16 +17,18 @@ from identity.management.support import PlatformCommand
 from platform_site.environment import BASE_DIR
 from platform_site.tenants import archives, proxies
 from platform_site.tenants.directory import (
+    Review,
     Tenant,
-    TenantError,
     add,
     changing,
-    conflicts,
     remove,
+    review,
     root,
+    settings_get,
     tenant_get,
     tenants,
 )
+from platform_site.tenants.tenant_settings import TenantError, TenantSettings
 
 _PREPARE = "from platform_site.serving.preparation import prepare; prepare(print, collects_static=False)"
 _EXAMPLES = {
@@ -79,6 +81,11 @@ class Command(PlatformCommand):
         restored = action("restore", "Put a tenant back into the state of a backup; makes it if it is not there.")
         restored.add_argument("name")
         restored.add_argument("file", type=Path)
+        restored.add_argument(
+            "--database-url",
+            default="",
+            help="PostgreSQL database, which is emptied, of a tenant that is not there",
+        )
         delete = action("delete", "Delete a tenant: its settings, keys and files, and its embedded database.")
         delete.add_argument("name")
         delete.add_argument("--confirm", required=True, metavar="NAME", help="the name once more")
@@ -116,17 +123,19 @@ class Command(PlatformCommand):
             shutil.rmtree(tenant.path, ignore_errors=True)
             raise
         tenant.suspend(is_suspended=False)
-        found = {**_row(tenant, ""), "admin": options["admin"], "password": password}
+        made = settings_get(tenant)
+        found = {**_row(tenant, made), "admin": options["admin"], "password": password}
         sentence = (
-            f"Created {tenant.name}: {tenant.settings()['BASE_URL']}/, port {tenant.port}. Its administrator is "
+            f"Created {tenant.name}: {made.values['BASE_URL']}/, port {made.port}. Its administrator is "
             f"{options['admin']}; password, shown only now: {password}"
         )
         self.print_result(found, sentence, as_json=options["as_json"])
 
     def _list(self, options: dict[str, Any]) -> None:
         found = tenants(root())
-        problems = conflicts(found)
-        self.print_rows([_row(each, problems.get(each.name, "")) for each in found], as_json=options["as_json"])
+        reviewed = review(root(), found) if found else Review()
+        rows = [_row(each, reviewed.settings.get(each.name), reviewed.problems.get(each.name, "")) for each in found]
+        self.print_rows(rows, as_json=options["as_json"])
 
     def _suspend(self, options: dict[str, Any]) -> None:
         tenant_get(options["name"]).suspend(is_suspended=True)
@@ -142,7 +151,7 @@ class Command(PlatformCommand):
 
     def _restore(self, options: dict[str, Any]) -> None:
         with changing():
-            tenant = archives.restore(options["name"], options["file"], root())
+            tenant = archives.restore(options["name"], options["file"], root(), options["database_url"])
         _run(tenant, "shell", "--no-imports", "--command", _PREPARE)
         self.stdout.write(f"Restored {tenant.name} from {options['file']}.")
 
@@ -162,14 +171,15 @@ class Command(PlatformCommand):
             raise TenantError("Name a command of manage.py, such as doctor.")
         if options["command"][0] in ("serve", "tenants"):
             raise TenantError(f"{options['command'][0]} is a command of the pool.")
+        environment = tenant.environment(settings_get(tenant).values)
         self.stdout.flush()
-        raise SystemExit(subprocess.run(_words(options["command"]), cwd=BASE_DIR, env=tenant.environment()).returncode)
+        raise SystemExit(subprocess.run(_words(options["command"]), cwd=BASE_DIR, env=environment).returncode)
 
     def _proxy(self, options: dict[str, Any]) -> None:
         found = tenants(root())
-        problems = conflicts(found)
-        printed = getattr(proxies, options["program"])(each for each in found if each.name not in problems)
-        self.stdout.write(printed)
+        reviewed = review(root(), found) if found else Review()
+        served = [each for name, each in reviewed.settings.items() if name not in reviewed.problems]
+        self.stdout.write(getattr(proxies, options["program"])(served))
 
 
 def _setting(text: str) -> tuple[str, str]:
@@ -179,17 +189,15 @@ def _setting(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _row(tenant: Tenant, problem: str) -> dict[str, Any]:
-    if problem:
+def _row(tenant: Tenant, settings: TenantSettings | None, problem: str = "") -> dict[str, Any]:
+    if settings is None or problem:
         return {"name": tenant.name, "state": "refused", "hosts": "", "port": None, "database": "", "problem": problem}
-    database = "PostgreSQL" if tenant.settings().get("DATABASE_URL") else "SQLite"
-    state = "suspended" if tenant.is_suspended else "active"
     return {
         "name": tenant.name,
-        "state": state,
-        "hosts": ",".join(tenant.hosts()),
-        "port": tenant.port,
-        "database": database,
+        "state": "suspended" if tenant.is_suspended else "active",
+        "hosts": ",".join(settings.hosts),
+        "port": settings.port,
+        "database": "PostgreSQL" if settings.values.get("DATABASE_URL") else "SQLite",
         "problem": "",
     }
 
@@ -203,7 +211,7 @@ def _run(tenant: Tenant, *command: str, more: dict[str, str] | None = None) -> N
     done = subprocess.run(
         _words(command),
         cwd=BASE_DIR,
-        env={**tenant.environment(), **(more or {})},
+        env={**tenant.environment(settings_get(tenant).values), **(more or {})},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
