@@ -177,6 +177,12 @@ BATCH_TOO_LARGE = _add(
     228, "BatchTooLarge", _("The batch has used up its {0}. Send this request in another batch."), 413
 )
 DRY_RUN_TOO_LONG = _add(234, "DryRunTooLong", _("A dry run takes at most {0} seconds. Try a part of it."), 413)
+TOO_MANY_VALUES = _add(
+    237,
+    "TooManyValues",
+    _("JSON has at most {0} brackets, braces and commas here. Send it in several requests, or to Import."),
+    413,
+)
 TOO_LARGE_WITHOUT_LOGIN = _add(229, "TooLargeWithoutLogin", _("Without a login a request has at most {0} bytes."), 413)
 RESOURCE_NOT_FOUND = _add(230, "ResourceNotFound", _("There is nothing at {0}."), 404)
 ENTITY_NOT_FOUND = _add(231, "EntityNotFound", _("There is no {0} with the key {1}."), 404)

@@ -18,6 +18,8 @@ from django.utils.cache import patch_vary_headers
 from django.utils.translation import get_language
 from django.utils.translation.trans_real import parse_accept_lang_header
 
+from foundation.short_texts import cache_short_texts
+
 if TYPE_CHECKING:
     from identity.context import CallContext
 
@@ -25,6 +27,8 @@ DEFAULT = "en"
 CULTURE_COOKIE = ".AspNetCore.Culture"
 #: Query options; the first that names a language counts.
 LANGUAGE_OPTIONS = ("culture", "lang")
+#: Characters of Accept-Language that are read.
+_LONGEST = 500
 
 
 def request_language(request: HttpRequest, user_language: str = "") -> str:
@@ -46,7 +50,7 @@ def request_culture(request: HttpRequest, language: str) -> str:
         named = list(_cookie_parts(request.COOKIES.get(CULTURE_COOKIE, "")))
     else:
         header = request.META.get("HTTP_ACCEPT_LANGUAGE", "")
-        named = [tag for tag, _ in parse_accept_lang_header(header[:500])] if header else []
+        named = [tag for tag, _ in parse_accept_lang_header(header[:_LONGEST])] if header else []
     for tag in named:
         if _code(tag) == language:
             return tag[:20]
@@ -132,16 +136,16 @@ def in_ui_language(ui_locales: str, answer: Callable[[], HttpResponse]) -> HttpR
 @lru_cache(maxsize=512)
 def _accepted(header: str) -> tuple[str, ...]:
     # Highest quality first (RFC 9110, 12.5.4).
-    return tuple(code for tag, quality in parse_accept_lang_header(header[:500]) if quality and (code := _code(tag)))
+    return tuple(code for tag, quality in parse_accept_lang_header(header) if quality and (code := _code(tag)))
 
 
 def _from_header(header: str) -> str | None:
-    return next(iter(_accepted(header)), None)
+    return next(iter(_accepted(header[:_LONGEST])), None)
 
 
 def _translated(header: str) -> str:
     """The first accepted language with translations; "" for none."""
-    return next((code for code in _accepted(header) if message_language(code) == code), "")
+    return next((code for code in _accepted(header[:_LONGEST]) if message_language(code) == code), "")
 
 
 def _from_cookie(value: str) -> str | None:
@@ -162,7 +166,7 @@ def _option(request: HttpRequest, name: str) -> str:
         return ""
 
 
-@lru_cache(maxsize=512)
+@cache_short_texts(512, longest=100)
 def _code(tag: str) -> str | None:
     primary = tag.strip().replace("_", "-").partition("-")[0].lower()
     return primary if primary.isascii() and primary.isalpha() and len(primary) in {2, 3} else None

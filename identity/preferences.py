@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from email.errors import HeaderParseError
 from email.header import decode_header, make_header
-from functools import lru_cache
 from types import MappingProxyType
 from urllib.parse import unquote
 
@@ -15,6 +14,7 @@ from django.http import HttpRequest
 from foundation import errors
 from foundation.guids import parse_guid
 from foundation.messages import TranslatableMessage as Message
+from foundation.short_texts import cache_short_texts
 
 COMPANY = "CurrentEnterpriseCompanyId"
 LOCATION = "CurrentEnterpriseCompanyLocationId"
@@ -36,7 +36,7 @@ def read_prefer(request: HttpRequest) -> Mapping[str, str]:
     return parse_prefer(header) if header else _NONE
 
 
-@lru_cache(maxsize=512)
+@cache_short_texts(512, longest=1024)
 def parse_prefer(header: str) -> Mapping[str, str]:
     """`return=minimal, maxpagesize="5"; x=y` → {"return": "minimal", "maxpagesize": "5"}; the first of a name wins."""
     result: dict[str, str] = {}

@@ -495,7 +495,9 @@ EXPORT_ROWS = env.number(
     100_000,
     "Rows that one export of a list may have, and all exports of one user in a minute.",
 )
-MAX_BODY_BYTES = 256 * 1024 * 1024
+#: Of bodies that are read as a whole, and of those of Import, which are read object by object from a file.
+MAX_BODY_BYTES = 16 * 1024 * 1024
+MAX_IMPORT_BYTES = 256 * 1024 * 1024
 PAGE_SIZE_MAX = 1000
 TOP_PAGING = env.switch(
     "TOP_PAGING",

@@ -6,7 +6,6 @@ statement that reads one row, and a fifth of a keyed read in a `$batch`.
 
 from __future__ import annotations
 
-import functools
 import re
 import select
 from collections import OrderedDict
@@ -20,11 +19,14 @@ from psycopg.pq import ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 
 from domain.database.bypass import Row
+from foundation.short_texts import cache_short_texts
 
 #: Maximum of prepared statements per connection; the least recently used one is dropped.
 KEPT = 100
 #: Maximum of unprepared statements whose uses are counted.
 _COUNTED = 500
+#: Maximum of characters of a statement that is prepared.
+_LONGEST = 50_000
 #: Number of parameter sets that are sent before the results are read.
 _SENT_AT_ONCE = 1000
 #: SQLSTATE: the prepared statement's result type no longer fits the tables.
@@ -174,7 +176,7 @@ class Statements:
 
     def _is_due(self, key: tuple[str, tuple[int, ...]], after: int) -> bool:
         """Whether the statement was used `after` times before; counts this use."""
-        if not self._may_prepare:
+        if not self._may_prepare or len(key[0]) > _LONGEST:
             return False
         used = self._uses.pop(key, 0)
         if used >= after:
@@ -210,7 +212,7 @@ def numbers_written(text: str, numbers: Sequence[int]) -> str:
     return _MARK.sub(lambda match: "%%" if match[0] == "%%" else f"{next(left):d}", text)
 
 
-@functools.lru_cache(maxsize=1000)
+@cache_short_texts(1000, longest=_LONGEST)
 def _numbered(text: str) -> bytes:
     """The text with $1, $2 … instead of %s, and single percent signs."""
     count = 0

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 from django.db import connections
 
 from domain.database.bypass import Row
+from foundation.short_texts import cache_short_texts
 
 _PERCENT = re.compile("%[s%]")
 
@@ -72,7 +72,7 @@ def take_write_lock() -> None:
         connection.begin_now()
 
 
-@lru_cache(maxsize=4096)
+@cache_short_texts(4096, longest=10_000)
 def native(text: str) -> str:
     """The text with SQLite's placeholders; `%%s` is a literal `%s`."""
     return _PERCENT.sub(lambda match: "?" if match[0] == "%s" else "%", text)

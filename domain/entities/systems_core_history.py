@@ -78,9 +78,8 @@ def note_start(setting: Record) -> None:
     name = setting.repository_name
     former = known.get(name)
     if name == DEFAULTS:
-        # For repositories that were below level 3; the others keep their time.
         since = setting.tracked_since or setting.dataset.now()
-        if setting.is_changed("tracking_level") and not setting.is_new:
+        if setting.is_changed("tracking_level") and not setting.is_new and not _keeps_attributes(setting):
             since = setting.dataset.now()
     elif _level(setting) < ATTRIBUTES:
         since = None
@@ -90,6 +89,12 @@ def note_start(setting: Record) -> None:
         since = setting.dataset.now()
     if setting.tracked_since != since:
         setting.tracked_since = since
+
+
+def _keeps_attributes(setting: Record) -> bool:
+    """Whether the level was and is 3 or above for all, so that no change is missing."""
+    levels = (setting.original("tracking_level"), setting.tracking_level)
+    return all(level is not None and TRACKING_LEVEL.members[level] >= ATTRIBUTES for level in levels)
 
 
 def _level(setting: Record) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -37,6 +36,7 @@ from domain.table_api.table_request import TableRequest
 from domain.table_api.translation import unknown_table
 from foundation import errors
 from foundation.messages import TranslatableMessage as Message
+from foundation.short_texts import cache_short_texts
 from foundation.streamed_responses import PipedResponse
 from foundation.wsgi import on_disconnect
 from identity.audit_actors import actor_of_call
@@ -159,7 +159,7 @@ def _options(request: Request) -> QueryOptions:
     return _parsed(request.META.get("QUERY_STRING", ""))
 
 
-@lru_cache(maxsize=512)
+@cache_short_texts(512, longest=1024)
 def _parsed(raw: str) -> QueryOptions:
     return parse_query_options(raw, plus_is_space=True)
 

@@ -7,6 +7,7 @@ from typing import Any
 from django.conf import settings
 
 _SERVICE = "/api/domain/odata/"
+_IMPORTS = (f"{_SERVICE}import", f"{_SERVICE}import()")
 _PROVISIONING = "/scim/v2/"
 
 
@@ -20,6 +21,8 @@ def takes_data(environ: dict[str, Any]) -> bool:
 
 def max_bytes(environ: dict[str, Any]) -> int:
     """The maximum size of the body."""
-    is_large = str(environ["PATH_INFO"]).startswith(_SERVICE)
-    limit: int = settings.MAX_BODY_BYTES if is_large else settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    path: str = environ["PATH_INFO"]
+    limit: int = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    if path.startswith(_SERVICE):
+        limit = settings.MAX_IMPORT_BYTES if path.rstrip("/").lower() in _IMPORTS else settings.MAX_BODY_BYTES
     return limit

@@ -62,7 +62,7 @@ def test_a_caller_is_told_the_limit_of_the_domain_api(live_platform: LivePlatfor
     form = {"grant_type": "client_credentials", "client_id": "ServiceDemoClient", "client_secret": "DEMO"}
     token = token_request(Caller(live_platform.base_url), **form).json()["access_token"]
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-    limit = settings.MAX_BODY_BYTES
+    limit = settings.MAX_IMPORT_BYTES if path == "Import" else settings.MAX_BODY_BYTES
     status, text = answer(live_platform, f"{API}{path}", headers, limit + 1)
     assert status == 413
     assert f"larger than {limit} bytes" in text

@@ -82,7 +82,10 @@ def _load() -> Mapping[str, Tracking]:
             level = TRACKING_LEVEL.members[everywhere.tracking_level]
         if own is not None and own.tracking_level is not None:
             level = TRACKING_LEVEL.members[own.tracking_level]
-        since = own.tracked_since if own is not None and own.tracked_since is not None else began
+        since = began
+        if own is not None and own.tracked_since is not None:
+            # With the level of all it lost changes when all did.
+            since = own.tracked_since if own.tracking_level is not None else max(own.tracked_since, began)
         kept = days if own is None or own.retention_days is None else own.retention_days
         result[repository.name] = Tracking(level, since if level >= ATTRIBUTES else None, kept)
     return result

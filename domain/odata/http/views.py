@@ -230,7 +230,7 @@ def read_body(request: HttpRequest) -> bytes:
     """The whole body. Raises PayloadTooLarge beyond settings.MAX_BODY_BYTES."""
     if (request.META.get("CONTENT_LENGTH") or "0") == "0":
         return b""
-    _check_length(request)
+    _check_length(request, settings.MAX_BODY_BYTES)
     try:
         # Not request.body, which has the size limit of forms.
         return request.read()
@@ -238,22 +238,23 @@ def read_body(request: HttpRequest) -> bytes:
         raise invalid_body(Message("the connection closed before the whole body arrived")) from exc
 
 
-def _check_length(request: HttpRequest) -> None:
+def _check_length(request: HttpRequest, most: int) -> None:
     length = request.META.get("CONTENT_LENGTH") or ""
-    if length.isdigit() and int(length) > settings.MAX_BODY_BYTES:
-        raise errors.PayloadTooLarge(errors.PAYLOAD_TOO_LARGE, settings.MAX_BODY_BYTES)
+    if length.isdigit() and int(length) > most:
+        raise errors.PayloadTooLarge(errors.PAYLOAD_TOO_LARGE, most)
 
 
 def spool_body(request: HttpRequest) -> BinaryIO:
-    """The whole body in a temporary file. Raises PayloadTooLarge beyond settings.MAX_BODY_BYTES."""
-    _check_length(request)
+    """The whole body in a temporary file. Raises PayloadTooLarge beyond settings.MAX_IMPORT_BYTES."""
+    most = settings.MAX_IMPORT_BYTES
+    _check_length(request, most)
     file = cast(BinaryIO, tempfile.SpooledTemporaryFile(max_size=1 << 20))  # noqa: SIM115  (closed by the view)
     length, size = request.META.get("CONTENT_LENGTH") or "", 0
     try:
         while block := request.read(1 << 16):
             size += len(block)
-            if size > settings.MAX_BODY_BYTES:
-                raise errors.PayloadTooLarge(errors.PAYLOAD_TOO_LARGE, settings.MAX_BODY_BYTES)
+            if size > most:
+                raise errors.PayloadTooLarge(errors.PAYLOAD_TOO_LARGE, most)
             file.write(block)
         if length.isdigit() and size < int(length):
             raise ConnectionError("the body is shorter than its Content-Length")

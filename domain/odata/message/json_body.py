@@ -14,17 +14,24 @@ from foundation.messages import of_json
 
 #: Maximum nesting; deeper bodies are refused before they exhaust the stack.
 MAX_DEPTH = 100
+#: Maximum of brackets, braces and commas, which bounds what a body of short values takes in memory: `[],` has three
+#: bytes, and eighty as an object. Those within texts count, too.
+MAX_MARKS = 500_000
 
 invalid_body = partial(errors.BadRequest, errors.INVALID_BODY)
 invalid_json = partial(errors.BadRequest, errors.INVALID_JSON)
 
 
 def parse_json(body: bytes) -> Any:
-    """The JSON value; numbers with decimals are Decimal. Raises BadRequest(INVALID_JSON) with line and column."""
+    """The JSON value; numbers with decimals are Decimal.
+
+    Raises BadRequest(INVALID_JSON) with line and column, PayloadTooLarge for too many values.
+    """
     try:
         text = body.decode("utf-8-sig")
     except UnicodeDecodeError as exc:
         raise invalid_json(Message("the body is not UTF-8 (byte {0})", exc.start)) from exc
+    check_marks(text)
     try:
         value = DECODER.decode(text)
     except json.JSONDecodeError as exc:
@@ -41,6 +48,12 @@ def parse_json(body: bytes) -> Any:
     if "\\u" in text:
         check_text(value)
     return value
+
+
+def check_marks(text: str, most: int = MAX_MARKS) -> None:
+    """Raise PayloadTooLarge for JSON with more brackets, braces and commas, before objects are made of it."""
+    if len(text) > most and text.count(",") + text.count("[") + text.count("{") > most:
+        raise errors.PayloadTooLarge(errors.TOO_MANY_VALUES, most)
 
 
 def check_text(value: Any) -> None:

@@ -1,7 +1,7 @@
 """Reads one large JSON object from a file, element by element of one of its arrays (spec 03, 3.4).
 
-Memory is bounded by the largest element, not by the body. The file is read twice: once to validate all of it and to
-read the members after the array, once for the elements. So a truncated body changes nothing.
+Memory is bounded by the largest element, of at most MAX_BODY_BYTES, not by the body. The file is read twice: once to
+validate all of it and to read the members after the array, once for the elements. So a truncated body changes nothing.
 """
 
 from __future__ import annotations
@@ -13,20 +13,36 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from domain.odata.message.json_body import DECODER, check_depth, check_text, invalid_body, invalid_json, occurs_twice
+from django.conf import settings
+
+from domain.odata.message.json_body import (
+    DECODER,
+    MAX_MARKS,
+    check_depth,
+    check_marks,
+    check_text,
+    invalid_body,
+    invalid_json,
+    occurs_twice,
+)
 from foundation import errors
 from foundation.messages import TranslatableMessage as Message
 from foundation.messages import of_json
 
 _CHUNK = 1 << 16
 _WHITE = " \t\r\n"
+#: No token of JSON but strings and numbers is longer: an error so near the end of the text may be due to the end.
+_TOKEN = 16
+#: Maximum of members beside the array, and of the characters of one: they are options and annotations.
+_MEMBERS, _MEMBER_CHARACTERS = 30, _CHUNK
 
 
 @dataclass(slots=True)
 class JsonObjectFile:
     """The members of the object except the array, and the array's elements one by one.
 
-    Raises BadRequest(INVALID_JSON) with the character's position for invalid JSON, or no object.
+    Raises BadRequest(INVALID_JSON) with the character's position for invalid JSON, or no object, BadRequest and
+    PayloadTooLarge for an element or a member that is too large.
     """
 
     file: BinaryIO
@@ -42,6 +58,8 @@ class JsonObjectFile:
                 result[name] = count
             elif name in result:
                 raise occurs_twice(name)
+            elif len(result) > _MEMBERS:
+                raise invalid_body(Message("the object has more than {0} members", _MEMBERS))
             else:
                 result[name] = value
         return result
@@ -61,7 +79,7 @@ class JsonObjectFile:
             reader.expect_end()
             return
         while True:
-            name = reader.value()
+            name = reader.value(_MEMBER_CHARACTERS)
             if not isinstance(name, str):
                 raise reader.failure(Message("a name in quotes is expected"))
             reader.expect(":")
@@ -70,14 +88,14 @@ class JsonObjectFile:
                     yield name, 0, False
                 else:
                     while True:
-                        yield name, reader.value(), True
+                        yield name, reader.value(settings.MAX_BODY_BYTES), True
                         if reader.take("]"):
                             break
                         reader.expect(",")
             elif name == self.array:
                 raise invalid_body(Message("'{0}' must be an array", name), target=name)
             else:
-                yield name, reader.value(), False
+                yield name, reader.value(_MEMBER_CHARACTERS), False
             if reader.take("}"):
                 break
             reader.expect(",")
@@ -99,16 +117,27 @@ class _Reader:
         """The error for the current position."""
         return invalid_json(Message("{0} (character {1})", message, self._gone + self._at))
 
-    def value(self) -> Any:
-        """The next JSON value, however many chunks it spans."""
+    def value(self, most: int) -> Any:
+        """The next JSON value, however many chunks of the file it spans.
+
+        Raises BadRequest if it spans more than one chunk and has more than `most` characters, PayloadTooLarge for too
+        many values in it.
+        """
         self._skip_white()
         size = _CHUNK
         while True:
             try:
                 value, end = DECODER.raw_decode(self._text, self._at)
             except json.JSONDecodeError as exc:
-                if self._ended:
+                left = len(self._text) - self._at
+                breaks_off = exc.pos + _TOKEN > len(self._text) or exc.msg.startswith("Unterminated string")
+                if self._ended or (left > most and not breaks_off):
                     raise self.failure(of_json(exc)) from exc
+                if left > most:
+                    begins = self._gone + self._at
+                    raise invalid_body(
+                        Message("what begins at character {0} has more than {1} characters", begins, most)
+                    ) from exc
             except RecursionError as exc:
                 raise self.failure(Message("nested too deeply")) from exc
             except ValueError as exc:  # an integer of thousands of digits, which Python refuses to convert
@@ -125,6 +154,8 @@ class _Reader:
             # Doubled each time: a value of n characters is parsed log n times, not n times.
             self._fill(size)
             size *= 2
+            # The text goes on after the value, by as much as the value has at most.
+            check_marks(self._text, 2 * MAX_MARKS)
 
     def take(self, character: str) -> bool:
         """Whether the next character is this one; then it is skipped."""

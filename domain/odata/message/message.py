@@ -15,6 +15,7 @@ from domain.syntax.ast import QueryOptions, ResourcePath
 from foundation import errors
 from foundation.error_summaries import ErrorSummary
 from foundation.messages import TranslatableMessage as Message
+from foundation.short_texts import cache_short_texts
 from foundation.streamed_responses import Push
 from identity.context import CallContext
 
@@ -188,7 +189,7 @@ _LEVELS: dict[str, MetadataLevel] = {"none": "none", "minimal": "minimal", "full
 _FORMATS = {"json": JSON, "xml": XML, JSON: JSON, XML: XML}
 
 
-@lru_cache(maxsize=256)
+@cache_short_texts(256, longest=1024)
 def negotiate(accept: str, format_option: str | None, served: tuple[str, ...]) -> Negotiated:
     """The media type of the response; $format takes precedence over Accept (OData URL Conventions, 5.1.2).
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import replace
-from functools import lru_cache
 from itertools import zip_longest
 from typing import Any
 from urllib.parse import quote
@@ -26,6 +25,7 @@ from foundation import errors
 from foundation.fields import utc_now
 from foundation.messages import TranslatableMessage as Message
 from foundation.messages import written
+from foundation.short_texts import cache_short_texts
 from foundation.texts import utc_text
 from identity.context import CallContext
 
@@ -53,7 +53,7 @@ def moment_of(option: str, text: str) -> datetime.datetime:
     return result
 
 
-@lru_cache(maxsize=256)
+@cache_short_texts(256, longest=100)
 def _parsed(text: str) -> datetime.datetime | None:
     try:
         found = parse_datetime(text)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -39,6 +38,7 @@ from domain.syntax.ast import Logical, QueryOptions
 from foundation import errors
 from foundation.kinds import Kind
 from foundation.messages import TranslatableMessage as Message
+from foundation.short_texts import cache_short_texts
 
 #: Maximum digits of a preferred page size; a larger number gives the largest page.
 _PAGE_DIGITS = 9
@@ -353,7 +353,7 @@ def _next_base(request: ODataRequest) -> str:
     return f"{request.service_root}{request.path}?{options}" if options else f"{request.service_root}{request.path}"
 
 
-@lru_cache(maxsize=512)
+@cache_short_texts(512, longest=1024)
 def _without_paging(query_string: str) -> str:
     options = [
         (name, value)

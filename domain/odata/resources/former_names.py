@@ -16,6 +16,7 @@ from django.conf import settings
 from domain.model.registry import repositories
 from domain.odata.message.message import ODataRequest, ODataResponse
 from foundation import errors
+from foundation.short_texts import cache_short_texts
 
 #: Larger bodies (imports) are not searched, which would take too long.
 MAX_BODY_BYTES = 4 * 1024 * 1024
@@ -26,8 +27,6 @@ _WORD_REVERSED = re.compile(r"\w++(?!\.)")
 _NAME_CHARACTERS = 200
 _NAMESPACE = "erp."
 _TYPE = re.compile(r"(?<![\w.])Erp\.(\w++)", re.IGNORECASE)
-#: Names in query strings up to this length are cached.
-_REMEMBERED_CHARACTERS = 1024
 
 
 def names_used(request: ODataRequest, in_path: list[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -38,9 +37,7 @@ def names_used(request: ODataRequest, in_path: list[tuple[str, str]]) -> list[tu
     result = dict(in_path)
     generation = repositories.generation
     if request.query:
-        short = len(request.query) <= _REMEMBERED_CHARACTERS
-        named = _named_in_query if short else _named_in_query.__wrapped__
-        result.update(named(request.query, generation))
+        result.update(_named_in_query(request.query, generation))
     if request.body and len(request.body) <= MAX_BODY_BYTES and not request.path.startswith("$batch"):
         result.update(_named_in(request.body.decode("utf-8", errors="replace"), generation))
     if result and settings.REFUSE_RENAMED_SETS:
@@ -66,7 +63,7 @@ def warn(response: ODataResponse, renamed: list[tuple[str, str]]) -> ODataRespon
     return response
 
 
-@lru_cache(maxsize=2048)
+@cache_short_texts(2048, longest=1024)
 def _named_in_query(query: str, generation: int) -> tuple[tuple[str, str], ...]:
     return _named_in(unquote(query), generation)
 

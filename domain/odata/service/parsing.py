@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
 
 from domain.odata.message.message import ODataRequest, ReceivedRequest, odata_version
 from domain.odata.metadata.csdl import SCHEMA
@@ -14,7 +13,12 @@ from domain.syntax import parse_query_options, parse_resource_path
 from domain.syntax.ast import NO_OPTIONS, KeywordSegment, NameSegment, QueryOptions, ResourcePath
 from foundation import errors
 from foundation.messages import TranslatableMessage as Message
+from foundation.short_texts import cache_short_texts
 from identity.context import CallContext
+
+#: Maximum of the characters of a query string, also in a body or a batch, and of a path: a tree takes a hundred times
+#: the memory of its text.
+MAX_CHARACTERS = 1_000_000
 
 
 def parse(received: ReceivedRequest) -> ODataRequest:
@@ -137,9 +141,13 @@ def _with_content_ids(received: ReceivedRequest) -> str:
     return received.path if known is None else f"{known}{slash}{rest}"
 
 
-@lru_cache(maxsize=2048)
+@cache_short_texts(2048, longest=256)
 def _parsed_path(path: str) -> ResourcePath:
     """The path; an unbound operation may have a namespace, which the grammar allows only for bound ones."""
+    if len(path) > MAX_CHARACTERS:
+        raise errors.BadRequest(
+            errors.QUERY_TOO_LARGE, Message("the path has more than {0} characters", MAX_CHARACTERS)
+        )
     first, slash, rest = path.partition("/")
     namespace, dot, name = first.partition(".")
     if dot and rest.partition("/")[0] == "$all":
@@ -150,8 +158,10 @@ def _parsed_path(path: str) -> ResourcePath:
     return parse_resource_path(path)
 
 
-@lru_cache(maxsize=2048)
+@cache_short_texts(1024, longest=1024)
 def _parsed_options(raw: str) -> QueryOptions:
+    if len(raw) > MAX_CHARACTERS:
+        raise errors.BadRequest(errors.QUERY_TOO_LARGE, Message("it has more than {0} characters", MAX_CHARACTERS))
     return parse_query_options(raw, plus_is_space=True) if raw else NO_OPTIONS
 
 

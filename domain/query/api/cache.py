@@ -13,8 +13,9 @@ by the identity of the options object, since callers cache parsed URLs.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from decimal import Decimal
+from itertools import chain
 from typing import Any, TypeVar
 
 from prometheus_client import Counter
@@ -23,9 +24,10 @@ from domain.model.custom_properties import CACHE_VERSION
 from domain.model.registry import repositories
 from domain.query.base.representation import ShapeKey
 from domain.query.bind.type_rules import SLOT_SCALE
+from domain.query.run.execute import written
 from domain.query.sql.dialects import current
 from domain.syntax import lift_literals
-from domain.syntax.ast import NO_OPTIONS, Literal, QueryOptions, Slot
+from domain.syntax.ast import NO_OPTIONS, Literal, Node, QueryOptions, Slot
 from foundation import cache_versions, errors
 from foundation.messages import TranslatableMessage as Message
 from identity.context import CallContext
@@ -41,6 +43,11 @@ PLANS_KEPT = 1000
 OPTIONS_KEPT = 500
 #: Maximum literals of a cached shape: a list of a thousand keys rarely repeats.
 VALUES_KEPT = 200
+#: Maximum parts of a cached shape, the largest of which has some 50 KB.
+PARTS_KEPT = 8000
+#: Maximum characters of the texts among a query's cached literals, and of the statements of a cached plan.
+TEXT_KEPT = 1024
+STATEMENTS_KEPT = 50_000
 
 
 class Shape:
@@ -77,9 +84,15 @@ def prepare(options: QueryOptions) -> Prepared:
     if known is not None and known[0] is options:
         return known[1]
     result = _split(options)
-    if result.shape.is_kept:
+    if result.shape.is_kept and _text_length(options, result) <= TEXT_KEPT:
         _prepared.put(id(options), (options, result))
     return result
+
+
+def _text_length(options: QueryOptions, prepared: Prepared) -> int:
+    """Characters of what the options have beside their shape."""
+    texts = [*chain.from_iterable(options.custom), options.skiptoken or "", options.id or "", options.format or ""]
+    return sum(map(len, texts)) + sum(len(each) for each in prepared.values if isinstance(each, str | bytes))
 
 
 def _split(options: QueryOptions) -> Prepared:
@@ -119,14 +132,28 @@ def lift(tree: T) -> tuple[T, tuple[Any, ...]]:
 
 
 def shape_of(lifted: Any, values: int) -> Shape:
-    """The Shape of all equal trees; with more than VALUES_KEPT literals a new one, which is not cached."""
+    """The Shape of all equal trees; of a tree that is too large a new one, which is not cached."""
     if values > VALUES_KEPT:
         return Shape(lifted, is_kept=False)
     shape = _shapes.get(lifted)
     if shape is None:
-        shape = Shape(lifted)
-        _shapes.put(lifted, shape)
+        shape = Shape(lifted, is_kept=_is_small(lifted))
+        if shape.is_kept:
+            _shapes.put(lifted, shape)
     return shape
+
+
+def _is_small(tree: Any) -> bool:
+    """Whether a tree has at most PARTS_KEPT fields and characters of names."""
+    left, waiting = PARTS_KEPT, [tree]
+    while waiting and left >= 0:
+        part = waiting.pop()
+        left -= len(part) if isinstance(part, str) else 1
+        if isinstance(part, tuple):
+            waiting.extend(part)
+        elif isinstance(part, Node):
+            waiting.extend(getattr(part, each.name) for each in fields(part))
+    return left >= 0
 
 
 def _number(node: Literal | Slot | None, values: tuple[Any, ...]) -> int | None:
@@ -154,12 +181,14 @@ def plan_for(key: tuple[Hashable, ...], ctx: CallContext | None, shape: ShapeKey
     known: V | None = plans.get(full)
     if known is None:
         _planned.inc()
+        before = written.characters
         try:
             known = make()
         except RecursionError as exc:
             # The parser bounds the nesting of each expression; aliases and computed names nest them in one another.
             raise errors.BadRequest(errors.QUERY_TOO_LARGE, Message("nested too deeply")) from exc
-        if all(part.is_kept for part in key if isinstance(part, Shape)):
+        is_short = written.characters - before <= STATEMENTS_KEPT
+        if is_short and all(part.is_kept for part in key if isinstance(part, Shape)):
             plans.put(full, known)
     else:
         _from_cache.inc()

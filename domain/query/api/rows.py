@@ -11,7 +11,7 @@ import orjson
 from django.db import connections
 
 from domain.model.repository import Repository
-from domain.query.api.cache import VALUES_KEPT, lift, plan_for, shape_of
+from domain.query.api.cache import TEXT_KEPT, VALUES_KEPT, lift, plan_for, shape_of
 from domain.query.base.access import Access
 from domain.query.base.bound import BOOL, GUID, STRING, Bound, ConcreteType, CustomText, Source, new_root
 from domain.query.base.representation import Representation, ShapeKey, ValueResult
@@ -112,7 +112,7 @@ def _lifted(filter: Expression | str | None) -> tuple[Any, tuple[Any, ...]]:
         known = _filters.get(filter)
         if known is None:
             known = lift(parse_filter(filter))
-            if len(known[1]) <= VALUES_KEPT:
+            if len(known[1]) <= VALUES_KEPT and len(filter) <= TEXT_KEPT:
                 _filters.put(filter, known)
         return known
     return lift(filter)

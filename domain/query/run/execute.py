@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,15 @@ from foundation.messages import TranslatableMessage as Message
 
 #: Maximum of parameters: SQLite has 32,766, PostgreSQL 65,535.
 MAX_PARAMETERS = 32_000
+
+
+class _Written(threading.local):
+    """Characters of the statements that this thread has made."""
+
+    characters = 0
+
+
+written = _Written()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +48,7 @@ class Statement:
         """The statement of a finished text."""
         if len(sql.params) > MAX_PARAMETERS:
             raise errors.NotSupported(Message("more than {0} values in one query", MAX_PARAMETERS))
+        written.characters += len(sql.text)
         return cls(sql.text, sql.params, dialect, dialect.native(sql.text), _plan_values(sql.params))
 
     def fetch(self, run: Run) -> list[Row]:

@@ -138,7 +138,7 @@ def test_a_body_that_breaks_off_does_nothing(api: Api) -> None:
 
 
 def test_a_body_beyond_the_limit_is_413(api: Api, settings: Any) -> None:
-    settings.MAX_BODY_BYTES = 100
+    settings.MAX_IMPORT_BYTES = 100
     refused = api.post("Import", {"objects": [currency("USD", Name="x" * 200)]})
     assert (refused.status_code, error_of(refused)["type"]) == (413, "PayloadTooLarge")
     assert api.get(f"{CURRENCIES}/$count").content == b"1"

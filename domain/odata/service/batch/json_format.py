@@ -14,7 +14,7 @@ import orjson
 from domain.odata.message.json_body import invalid_body, parse_object
 from domain.odata.message.message import JSON, ODataRequest, ODataResponse
 from domain.odata.service.batch.parts import Done, Part, Serve
-from domain.odata.service.batch.runner import Runner, continue_on_error
+from domain.odata.service.batch.runner import Runner, check_count, continue_on_error
 from foundation.messages import TranslatableMessage as Message
 from foundation.messages import written
 
@@ -25,6 +25,7 @@ def run(request: ODataRequest, serve: Serve) -> ODataResponse:
     requests = body.get("requests")
     if not isinstance(requests, list):
         raise invalid_body(Message("a JSON batch needs an array 'requests'"), target="requests")
+    check_count(len(requests))
     parts = [_part(entry, f"requests/{position}") for position, entry in enumerate(requests)]
     _check_names(parts)
     answers: list[dict[str, Any]] = []

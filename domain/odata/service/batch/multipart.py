@@ -10,13 +10,15 @@ from http import HTTPStatus
 from domain.odata.message.json_body import invalid_body
 from domain.odata.message.message import ODataRequest, ODataResponse
 from domain.odata.service.batch.parts import Done, Part, Serve
-from domain.odata.service.batch.runner import Runner, continue_on_error
+from domain.odata.service.batch.runner import Runner, check_count, continue_on_error
 from foundation import errors
 from foundation.messages import TranslatableMessage as Message
 
 _BOUNDARY = re.compile(r"boundary=(?:\"(?P<quoted>[^\"]+)\"|(?P<plain>[^\s;]+))", re.IGNORECASE)
 #: Maximum digits of a part's Content-Length.
 _LENGTH_DIGITS = 10
+#: Maximum of all headers of a part together.
+MAX_HEADER_BYTES = 64 * 1024
 _REQUEST_LINE = re.compile(r"(?P<method>[A-Z]+) (?P<url>\S+)(?: HTTP/\d\.\d)?", re.IGNORECASE)
 
 
@@ -26,10 +28,12 @@ def run(request: ODataRequest, serve: Serve) -> ODataResponse:
     for number, (headers, body) in enumerate(_split(request.body, _boundary(request.headers.get("content-type", "")))):
         if headers.get("content-type", "").lower().startswith("multipart/mixed"):
             changeset = f"changeset{number}"
-            inner = list(_split(body, _boundary(headers["content-type"])))
-            parts.extend(_http_part(inner_headers, inner_body, changeset) for inner_headers, inner_body in inner)
+            for inner_headers, inner_body in _split(body, _boundary(headers["content-type"])):
+                parts.append(_http_part(inner_headers, inner_body, changeset))
+                check_count(len(parts))
         else:
             parts.append(_http_part(headers, body, ""))
+            check_count(len(parts))
     boundary = f"batchresponse_{secrets.token_hex(8)}"
     out: list[bytes] = []
     runner = Runner(request, serve)
@@ -57,24 +61,26 @@ def _boundary(content_type: str) -> str:
 def _split(body: bytes, boundary: str) -> Iterator[tuple[dict[str, str], bytes]]:
     """(headers, content) of each part (RFC 2046, 5.1); lines may end in LF or CRLF."""
     delimiter = b"--" + boundary.encode()
-    pieces = re.split(rb"(?:^|\r?\n)" + re.escape(delimiter) + rb"(?P<end>--)?[ \t]*(?:\r?\n|$)", body)
-    # re.split gives text, group, text, group …; the text before the first delimiter is preamble.
-    if len(pieces) < 3:
+    # Not re.split: millions of empty parts would take many times the memory of the body.
+    start: int | None = None
+    for found in re.finditer(rb"(?:^|\r?\n)" + re.escape(delimiter) + rb"(?P<end>--)?[ \t]*(?:\r?\n|$)", body):
+        # The text before the first delimiter is preamble.
+        if start is not None:
+            yield _headers_and_content(body[start : found.start()])
+        if found["end"] is not None:
+            return
+        start = found.end()
+    if start is None:
         raise invalid_body(Message("no part starts with --{0}", boundary))
-    closed = False
-    for index in range(1, len(pieces) - 1, 2):
-        if pieces[index] is not None:
-            closed = True
-            break
-        yield _headers_and_content(pieces[index + 1])
-    if not closed:
-        raise invalid_body(Message("the closing --{0}-- is missing", boundary))
+    raise invalid_body(Message("the closing --{0}-- is missing", boundary))
 
 
 def _headers_and_content(raw: bytes) -> tuple[dict[str, str], bytes]:
     if raw.startswith((b"\r\n", b"\n")):
         return {}, raw.lstrip(b"\r\n")
     separated = re.split(rb"\r?\n\r?\n", raw, maxsplit=1)
+    if len(separated[0]) > MAX_HEADER_BYTES:
+        raise invalid_body(Message("a part of a batch has at most {0} bytes of headers", MAX_HEADER_BYTES))
     headers: dict[str, str] = {}
     # Without a body there may be only the line break before the delimiter, which belongs to the delimiter.
     for line in re.split(rb"\r?\n", separated[0].removesuffix(b"\n").removesuffix(b"\r")):

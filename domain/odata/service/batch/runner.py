@@ -359,9 +359,13 @@ def _answered(part: Part, exchange: Exchange, respond: Callable[[], ODataRespons
     return Done(part, response)
 
 
+def check_count(parts: int) -> None:
+    """Raise BadRequest for more than MAX_PARTS parts."""
+    if parts > MAX_PARTS:
+        raise invalid_body(Message("a batch has at most {0} requests", MAX_PARTS))
+
+
 def _check(parts: list[Part]) -> None:
-    if len(parts) > MAX_PARTS:
-        raise invalid_body(Message("a batch has at most {0} requests, not {1}", MAX_PARTS, len(parts)))
     if any(part.group and part.method in ("GET", "HEAD") for part in parts):
         raise invalid_body(Message("a changeset or atomicity group holds no reading requests"))
 
