@@ -115,7 +115,10 @@ class Bridge:
         if not result.takes(arguments):
             raise HostCallError(f"The host call '{method}' does not take these arguments.", type_name="TypeError")
         try:
-            return result.answer(self, *arguments)
+            if not result.undone:
+                return result.answer(self, *arguments)
+            with self.dataset.undoing():
+                return result.answer(self, *arguments)
         except errors.PlatformError as exc:
             raise Refusal(_shortened(exc)) from exc
         except HostCallError:
