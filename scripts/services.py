@@ -143,7 +143,8 @@ def script_outcome(
     bridge = Bridge(
         dataset,
         deadline=start + allowed.wall_seconds,
-        transactions=kind != "Rule",
+        # A managed script that a rule's script executes is part of the rule.
+        transactions=kind != "Rule" and not dataset.by_rule,
         subject=subject,
         depth=depth,
     )

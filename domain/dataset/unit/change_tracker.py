@@ -286,7 +286,7 @@ class ChangeTracker(ABC):
     @property
     def _by_caller(self) -> bool:
         """Whether a caller makes the current change, not a job or a rule in the caller's dataset."""
-        return self.context.client_initiated and not self._by_rule
+        return self.context.client_initiated and not self.by_rule
 
     @property
     def keeps_edits(self) -> bool:
@@ -294,7 +294,7 @@ class ChangeTracker(ABC):
         return self.pending_source is not None and self._by_caller
 
     @property
-    def _by_rule(self) -> bool:
+    def by_rule(self) -> bool:
         """Whether a rule makes the current change."""
         return any(step.is_rule for step in self.running_steps) if self.running_steps else False
 
@@ -322,7 +322,7 @@ class ChangeTracker(ABC):
         """Count a change of the record, and record whether a caller caused it."""
         record.mutations += 1
         self.changes += 1
-        if self._by_rule:
+        if self.by_rule:
             rule = next(step.code or step.name for step in reversed(self.running_steps) if step.is_rule)
             self.rules_behind.setdefault(record.key, {})[rule] = None
         elif record.by_client or self._operating:
