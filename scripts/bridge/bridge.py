@@ -58,7 +58,6 @@ class Bridge:
     read_only          only reading calls are allowed (calculated attributes)
     depth              number of enclosing scripts
     messages           of Action.log and Action.error
-    committed          whether Transaction.commit() has succeeded
     cancelled          the message of Action.cancel(), or None
     """
 
@@ -74,7 +73,6 @@ class Bridge:
     ) -> None:
         self.dataset = dataset
         self.messages = Messages()
-        self.committed = False
         self.cancelled: str | None = None
         self.deadline = deadline
         self.transactions = transactions

@@ -145,7 +145,6 @@ def transaction(bridge: Bridge, verb: str) -> Answer:
             dataset.commit_and_continue()
         else:
             dataset.commit()
-        bridge.committed = True
     elif isinstance(dataset, TransactionDataset):
         dataset.rollback_and_continue()
     else:
