@@ -70,7 +70,7 @@ def execute(
         return outcome
     outputs, problems = schema.outputs(orjson.loads(outcome.parameters_json))
     if problems:
-        return FailedRun(_refused(errors.SCRIPT_OUTPUTS, problems), outcome.committed, outcome.console)
+        return FailedRun(_refused(errors.SCRIPT_OUTPUTS, problems), outcome.restarted, outcome.console)
     return ManagedOutcome(outputs, orjson.loads(outcome.value_json), outcome.console, outcome.duration_ms)
 
 

@@ -93,8 +93,8 @@ def _dataset_of(call: OperationCall) -> Dataset:
 
 
 def _failed(call: OperationCall, outcome: FailedRun) -> Result:
-    """The error response of a run; keeps committed changes, also in a Domain transaction, and discards later ones."""
-    if outcome.committed and isinstance(call.dataset, TransactionDataset) and not isinstance(call, NestedCall):
+    """The error response of a run; keeps what it has committed or rolled back of a Domain transaction, and no more."""
+    if outcome.restarted and isinstance(call.dataset, TransactionDataset) and not isinstance(call, NestedCall):
         call.dataset.rollback_and_continue()
         return Result(failure=outcome.error)
     raise outcome.error

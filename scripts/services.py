@@ -46,10 +46,14 @@ _pool: SandboxPool | None = None
 
 @dataclass(frozen=True, slots=True)
 class FailedRun:
-    """A failed run. committed: whether Transaction.commit() had succeeded. line, column: position in the source."""
+    """A failed run.
+
+    restarted      whether it had committed or rolled back the Domain transaction that it runs in
+    line, column   position in the source
+    """
 
     error: errors.PlatformError
-    committed: bool
+    restarted: bool
     console: str = ""
     line: int | None = None
     column: int | None = None
@@ -64,7 +68,7 @@ class RunOutcome:
     value_json: bytes
     parameters_json: bytes
     host_calls: int
-    committed: bool
+    restarted: bool
 
 
 def pool() -> SandboxPool:
@@ -143,10 +147,12 @@ def script_outcome(
     bridge = Bridge(
         dataset,
         deadline=start + allowed.wall_seconds,
-        transactions=kind != "Rule",
+        # A managed script that a rule's script executes is part of the rule.
+        transactions=kind != "Rule" and not dataset.by_rule,
         subject=subject,
         depth=depth,
     )
+    restarts = _restarts(dataset)
     failure: errors.PlatformError | None = None
     console = ""
     line = column = None
@@ -185,16 +191,21 @@ def script_outcome(
         failure=failure,
         messages=bridge.messages.to_store(dataset.context),
     )
+    restarted = _restarts(dataset) != restarts
     if failure is not None:
-        return FailedRun(failure, bridge.committed, console, line, column)
+        return FailedRun(failure, restarted, console, line, column)
     return RunOutcome(
         result.console,
         result.duration_ms,
         result.value_json,
         result.parameters_json,
         result.host_call_count,
-        bridge.committed,
+        restarted,
     )
+
+
+def _restarts(dataset: Dataset) -> int:
+    return dataset.restarts if isinstance(dataset, TransactionDataset) else 0
 
 
 def rows_run(source: str, bridge: Bridge, globals_json: bytes, parameter_names: tuple[str, ...]) -> RunResult:

@@ -98,6 +98,7 @@ class Dataset(ChangeTracker):
         the caller ends that transaction after a failure.
         """
         result = commit(self, savepoint=savepoint)
+        self.undo.end()
         if result.committed_events:
             transaction.on_commit(_CommittedEvents(self.context, result))
         return result

@@ -102,6 +102,7 @@ def document_recalculate(document: Record) -> None:
         parts.extend(document.children(collection))
     for part in parts:
         dataset.raise_event(part, "BEFORERECALCULATE")
+        dataset.about_to_change(part)
         part.dirty.update(name for name, value in part.values.items() if value is not None)
     dataset.calculate(parts)
 

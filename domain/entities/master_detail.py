@@ -24,6 +24,7 @@ def marks_header(collection: str, *attributes: str) -> tuple[Calculation, ...]:
     def mark(attribute: str) -> Callable[[Record], None]:
         def mark_header(line: Record) -> None:
             if (header := line.parent) is not None and not header.is_deleted:
+                header.dataset.about_to_change(header)
                 header.dirty.add(f"{collection}.{attribute}")
 
         return mark_header

@@ -58,7 +58,6 @@ class Bridge:
     read_only          only reading calls are allowed (calculated attributes)
     depth              number of enclosing scripts
     messages           of Action.log and Action.error
-    committed          whether Transaction.commit() has succeeded
     cancelled          the message of Action.cancel(), or None
     """
 
@@ -74,7 +73,6 @@ class Bridge:
     ) -> None:
         self.dataset = dataset
         self.messages = Messages()
-        self.committed = False
         self.cancelled: str | None = None
         self.deadline = deadline
         self.transactions = transactions
@@ -115,7 +113,10 @@ class Bridge:
         if not result.takes(arguments):
             raise HostCallError(f"The host call '{method}' does not take these arguments.", type_name="TypeError")
         try:
-            return result.answer(self, *arguments)
+            if not result.undone:
+                return result.answer(self, *arguments)
+            with self.dataset.undoing():
+                return result.answer(self, *arguments)
         except errors.PlatformError as exc:
             raise Refusal(_shortened(exc)) from exc
         except HostCallError:

@@ -41,12 +41,14 @@ class HostCall:
     member  name of the call in `Action` for scripts, with arguments and answer as JSON; "" for calls of the prelude
     only
     reads   whether it only reads, so that scripts of calculated attributes may use it
+    undone  whether a failed call changes nothing (Dataset.undoing)
     """
 
     answer: HostFunction
     kinds: tuple[type, ...]
     member: str = ""
     reads: bool = False
+    undone: bool = False
 
     def takes(self, arguments: Sequence[Any]) -> bool:
         """Whether number and types of the arguments match."""
@@ -56,7 +58,9 @@ class HostCall:
 host_calls: Catalogue[HostCall] = Catalogue("host call")
 
 
-def host_call(name: str, *, member: str = "", reads: bool = False) -> Callable[[HostFunction], HostFunction]:
+def host_call(
+    name: str, *, member: str = "", reads: bool = False, undone: bool = False
+) -> Callable[[HostFunction], HostFunction]:
     """Decorator: register a function as a call of the prelude, or of scripts as `Action.<member>`; see HostCall.
 
     Raises ValueError for a taken name, KeyError for a parameter type that is not checked.
@@ -65,7 +69,7 @@ def host_call(name: str, *, member: str = "", reads: bool = False) -> Callable[[
     def register(answer: HostFunction) -> HostFunction:
         _, *taken = signature(answer).parameters.values()
         kinds = tuple(_KINDS[parameter.annotation] for parameter in taken)
-        host_calls.add(name, HostCall(answer, kinds, member, reads))
+        host_calls.add(name, HostCall(answer, kinds, member, reads, undone))
         return answer
 
     return register

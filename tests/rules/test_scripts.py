@@ -22,6 +22,8 @@ from tests.rules.cast import (
     set_value,
     write_rule,
 )
+from tests.scripts.cast import make_script
+from tests.support.api import Api, error_of
 from tests.support.receiver import Answer, LoopbackReceiver
 
 
@@ -253,3 +255,15 @@ def test_a_line_s_script_reaches_its_order(world: World) -> None:
     new_line(ds, world, order, LineNo=7)
     ds.commit()
     assert order.values["DocumentNotes"] == "line 7"
+
+
+@pytest.mark.parametrize("verb", ["commit", "rollback", "begin"])
+def test_a_managed_script_of_a_rule_does_not_end_the_transaction_either(api: Api, world: World, verb: str) -> None:
+    make_script(api, f"Transaction.{verb}();", Code="ENDS")
+    script_rule(world, "Domain.Systems.Core.ScriptsRepository.query({ Code: 'ENDS' })[0].Execute({});")
+    answer = api.patch(f"General_Products_Products({world.product})", {"PlanningHorizonDays": 3})
+    assert answer.status_code == 500
+    assert "cannot end the transaction" in error_of(answer)["message"]
+    product = dataset(world.context).load(PRODUCTS, world.product)
+    assert product is not None
+    assert product.values["PlanningHorizonDays"] != 3

@@ -264,6 +264,29 @@ def test_in_a_transaction_a_script_that_throws_leaves_what_was_pending(api: Api)
     assert [book["Code"] for book in api.read("Library_Books")["value"]] == ["B1"]
 
 
+@pytest.mark.parametrize("verb", ["rollback", "begin"])
+def test_in_a_transaction_what_was_discarded_stays_so_when_the_script_throws(api: Api, verb: str) -> None:
+    inside = api.begin()
+    inside.create("Library_Books", {"Code": "B1", "Title": {"EN": "Tea"}})
+    source = f"Transaction.{verb}(); Domain.Library.BooksRepository.createNew({{Code: 'B2', Title: 'Tea'}}); throw 1;"
+    assert error_of(execute(inside, source))["code"] == 3103
+    inside.create("Library_Books", {"Code": "B3", "Title": {"EN": "Tea"}})
+    assert inside.end().status_code == 204
+    assert [book["Code"] for book in api.read("Library_Books")["value"]] == ["B3"]
+
+
+def test_in_a_transaction_what_a_managed_script_committed_stays_when_its_caller_throws(api: Api) -> None:
+    make_script(api, "Domain.Library.BooksRepository.createNew({Code: 'B1', Title: 'Tea'}); Transaction.commit();")
+    inside = api.begin()
+    source = """
+        Domain.Systems.Core.ScriptsRepository.query({Code: 'S1'})[0].Execute({});
+        throw new Error('no');
+    """
+    assert error_of(execute(inside, source))["code"] == 3103
+    assert inside.end().status_code == 204
+    assert [book["Code"] for book in api.read("Library_Books")["value"]] == ["B1"]
+
+
 @pytest.mark.parametrize("in_transaction", [True, False])
 @pytest.mark.parametrize("ending", ["for (;;);", "for (;;) Transaction.begin()", "'a'.repeat(2 ** 29)"])
 @override_settings(SCRIPT_WALL_SECONDS=0.8, SCRIPT_HOST_CALLS=50, SCRIPT_MEMORY_BYTES=60_000_000)

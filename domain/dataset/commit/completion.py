@@ -57,9 +57,12 @@ def _others_left_alone(dataset: ChangeTracker, concerned: Sequence[Record]) -> I
     others = [(record, record.dirty) for key, record in dataset.records.items() if record.dirty and key not in keys]
     for record, _ in others:
         record.dirty = set()
+    before = dataset.undo.set_aside
+    dataset.undo.set_aside = {**before, **{record.key: dirty for record, dirty in others}}
     try:
         yield
     finally:
+        dataset.undo.set_aside = before
         for record, dirty in others:
             record.dirty |= dirty
 

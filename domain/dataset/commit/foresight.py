@@ -49,6 +49,7 @@ class Foresight(ChangeTracker):
         self.start: tuple[Repository[Any], str] | None = None
         self._original = original
         self._followed = original.changes
+        self._undone = original.undo.count
         #: Repositories that behaviours have queried.
         self._consulted: set[str] = set()
         #: Whether numbers were taken: after the rollback other requests may take the same ones.
@@ -116,7 +117,7 @@ class Foresight(ChangeTracker):
 
         are_rows   the copies are written as rows, so their numbers must be free
         """
-        if self._is_numbered and are_rows:
+        if (self._is_numbered and are_rows) or self._undone != self._original.undo.count:
             return False
         if self._followed == self._original.changes:
             return True

@@ -107,7 +107,10 @@ def _ownership(context: CallContext) -> dict[str, Any]:
 
 
 class TransactionDataset(Dataset):
-    """The dataset of an open Domain transaction within one request."""
+    """The dataset of an open Domain transaction within one request.
+
+    restarts   counts the commits and rollbacks of scripts, after which the transaction goes on
+    """
 
     def __init__(self, context: CallContext, row: DomainTransaction) -> None:
         super().__init__(context, model=cast(ModelName, row.model))
@@ -115,6 +118,7 @@ class TransactionDataset(Dataset):
         self.source = PendingRows(self, row)
         self.pending_source = self.source
         self.ended = False
+        self.restarts = 0
 
     def end(self, *, commit: bool) -> None:
         """EndTransaction. After a failed commit the transaction stays open with its pending changes."""
@@ -143,6 +147,7 @@ class TransactionDataset(Dataset):
         self.row.changes.all().delete()
         self.row.writes.all().delete()
         self.source.forget()
+        self.restarts += 1
 
     def keep(self) -> None:
         """Store the changed pending rows."""

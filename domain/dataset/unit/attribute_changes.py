@@ -59,6 +59,7 @@ class AttributeChanges:
             self._apply(record, member, value)
 
     def _check_change(self, record: Record, parameter: str) -> None:
+        self._dataset.about_to_change(record)
         if record.is_deleted:
             raise errors.NotFound(errors.ENTITY_NOT_FOUND, record.repository.entity_type, record.id)
         check_authority(record, "update", parameter)
@@ -79,7 +80,7 @@ class AttributeChanges:
         try:
             self.events.raise_event(record, "ATTRIBUTECHANGED", parameter, values)
         except errors.PlatformError:
-            # A script may catch the error and continue. Other changes of the rule remain.
+            # The caller may catch the error and continue. Other changes of the rule remain, but in a call of a script.
             apply(old)
             if not (record.is_deleted or record.original_values) and record.custom == custom:
                 record.state, record.custom_changed = before

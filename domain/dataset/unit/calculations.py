@@ -19,6 +19,7 @@ def calculate(dataset: UnitOfWork, records: Sequence[Record]) -> None:
         if not busy:
             return
         for record in busy:
+            dataset.about_to_change(record)
             dirty, record.dirty = record.dirty, set()
             for calculation in calculations_of(record.repository):
                 if not dirty.isdisjoint(calculation.triggers):

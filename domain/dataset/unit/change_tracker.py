@@ -6,7 +6,7 @@ import datetime
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from django.utils.translation import gettext
@@ -31,6 +31,7 @@ from domain.dataset.unit.events import Events
 from domain.dataset.unit.initial_values import back_reference, initial_values
 from domain.dataset.unit.loading import Loader
 from domain.dataset.unit.lookups import Lookups
+from domain.dataset.unit.undo import Undo
 from domain.model.attributes import AtCommit, Attribute
 from domain.model.behaviours import late_defaults_of
 from domain.model.model_version import follow_if_first
@@ -52,6 +53,7 @@ class ChangeTracker(ABC):
     lineage          of the dataset of a COMMITTED event: rules and scripts of the commits that led to it
     locks            of a dataset that is created and committed in one database transaction
     pending_source   pending changes of a Domain transaction; None outside of one
+    undo             what an open block of `undoing` has changed
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class ChangeTracker(ABC):
         self.lookups = Lookups(locks)
         self.pending_source: PendingSource | None = None
         self.child_collections = ChildCollections(self)
+        self.undo = Undo(self)
         self._loader = Loader(self)
         self._events = Events(self)
         self._changes = AttributeChanges(self, self._events)
@@ -225,6 +228,7 @@ class ChangeTracker(ABC):
         record = Record(self, wanted, new_id, "Added", defaults)
         record.dirty.update([name for name, value in defaults.items() if value is not None])
         record.by_client = by_client and self._by_caller
+        self.undo.note_new(record.key)
         check_authority(record, "create")
         if parent is not None:
             record.values[back_reference(parent, wanted, collection)] = parent.id
@@ -275,6 +279,7 @@ class ChangeTracker(ABC):
 
     def _edit(self, record: Record, attribute: str, *, is_edit: bool = True) -> None:
         """Check that the caller may change the record."""
+        self.about_to_change(record)
         if self.context.client_initiated:
             if is_edit:
                 check_edit(record, attribute)
@@ -283,7 +288,7 @@ class ChangeTracker(ABC):
     @property
     def _by_caller(self) -> bool:
         """Whether a caller makes the current change, not a job or a rule in the caller's dataset."""
-        return self.context.client_initiated and not self._by_rule
+        return self.context.client_initiated and not self.by_rule
 
     @property
     def keeps_edits(self) -> bool:
@@ -291,7 +296,7 @@ class ChangeTracker(ABC):
         return self.pending_source is not None and self._by_caller
 
     @property
-    def _by_rule(self) -> bool:
+    def by_rule(self) -> bool:
         """Whether a rule makes the current change."""
         return any(step.is_rule for step in self.running_steps) if self.running_steps else False
 
@@ -304,11 +309,22 @@ class ChangeTracker(ABC):
         finally:
             self._operating = before
 
+    def undoing(self) -> AbstractContextManager[None]:
+        """If the block fails, undo its changes of entities and its deferred work, but for those that it has committed.
+
+        For calls of a script, which may catch the error and go on.
+        """
+        return self.undo.block()
+
+    def about_to_change(self, record: Record) -> None:
+        """Record the entity for `undoing`, before each change of it."""
+        self.undo.note(record)
+
     def note_change(self, record: Record) -> None:
         """Count a change of the record, and record whether a caller caused it."""
         record.mutations += 1
         self.changes += 1
-        if self._by_rule:
+        if self.by_rule:
             rule = next(step.code or step.name for step in reversed(self.running_steps) if step.is_rule)
             self.rules_behind.setdefault(record.key, {})[rule] = None
         elif record.by_client or self._operating:
@@ -332,6 +348,7 @@ class ChangeTracker(ABC):
         withdrawn = {name: value for name, value in record.original_values.items() if name not in kept}
         if not withdrawn:
             return
+        self.about_to_change(record)
         record.values.update(withdrawn)
         for name in withdrawn:
             del record.original_values[name]
@@ -355,12 +372,14 @@ class ChangeTracker(ABC):
             if record.state != "Added":
                 access.require_row(self.context, record, "delete")
             self._edit(record, "")
+        self.about_to_change(record)
         check_authority(record, "delete")
         for child in record.repository.collections.values():
             owner = repositories[child.repository].owner
             # Independent entities (a product's lots) are not deleted with it; if there are any it is in use.
             if owner is not None and owner.name == child.back_reference:
                 for owned in self.children(record, child.name):
+                    self.about_to_change(owned)
                     owned.client_caused = owned.client_caused or record.by_client or record.client_caused
                     self._delete(owned)
         was_new = record.state == "Added"
@@ -428,10 +447,12 @@ class ChangeTracker(ABC):
 
     def defer_write(self, key: object, write: Callable[[], None]) -> None:
         """Run `write` in the commit's database transaction, after the entities (DeferredWork.defer)."""
+        self.undo.note_deferred()
         self.deferred.defer(key, write)
 
     def on_commit(self, action: Callable[[], None]) -> None:
         """Run `action` after this dataset's database transaction has committed."""
+        self.undo.note_deferred()
         self.deferred.actions.append(action)
 
     @abstractmethod
@@ -456,6 +477,7 @@ class ChangeTracker(ABC):
 
     def discard(self) -> None:
         """Discard all changes."""
+        self.undo.end()
         self.records.clear()
         self.child_collections.clear()
         self._loader.missing.clear()

@@ -116,6 +116,7 @@ class ChildCollections:
             return
         for child in parent.repository.collections.values():
             if child.repository == record.repository.name:
+                parent.dataset.about_to_change(parent)
                 parent.dirty.add(child.name)
                 parent.mutations += 1
 

@@ -241,6 +241,7 @@ class PayloadReader:
 
     def _measured(self, record: Record, attribute: Attribute, value: Any, *, replaces: bool) -> None:
         """Set an amount or quantity. Its code sets the sibling reference, or must match the effective one."""
+        self.dataset.about_to_change(record)
         if self.dataset.stated_measures.get(record.key, {}).pop(attribute.name, None) is not None:
             # The record must be marked as edited even if the value is unchanged.
             record.mutations += 1

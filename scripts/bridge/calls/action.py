@@ -26,7 +26,7 @@ def cancel(bridge: Bridge, message: str) -> Answer:
     raise errors.Refused(errors.SCRIPT_CANCELLED, bridge.cancelled)
 
 
-@host_call("notify")
+@host_call("notify", undone=True)
 def notify(bridge: Bridge, user: Any, message: str) -> Answer:
     if bridge.transactions:  # not in rules, whose author has chosen the user
         actions.count_notification(bridge.dataset.context)
@@ -40,7 +40,7 @@ def http(bridge: Bridge, method: str, url: str, body: str, is_json: bool, header
     return actions.http(method, url, body, is_json, headers, bridge.deadline, trace)
 
 
-@host_call("file")
+@host_call("file", undone=True)
 def file(bridge: Bridge, document: Any, name: str, data: Any) -> Answer:
     id = document.get("$e") if isinstance(document, dict) else None
     record = actions.attach(bridge.dataset, bridge.handles.record(id), name, data)

@@ -27,7 +27,7 @@ class NestedCall(OperationCall):
     depth: int = 0
 
 
-@host_call("set")
+@host_call("set", undone=True)
 def set(bridge: Bridge, handle: Any, name: str, value: Any) -> Answer:
     record = bridge.handles.record(handle)
     bridge.writer.set(record, name, value)
@@ -39,7 +39,7 @@ def set(bridge: Bridge, handle: Any, name: str, value: Any) -> Answer:
     return [value_of(attribute, record), record.object_state]
 
 
-@host_call("setCustom")
+@host_call("setCustom", undone=True)
 def set_custom(bridge: Bridge, handle: Any, code: str, value: Any) -> Answer:
     bridge.writer.set_custom(bridge.handles.record(handle), code, value)
     return bridge.changed()
@@ -50,12 +50,12 @@ def custom_code(bridge: Bridge, handle: Any, api_name: str) -> Answer:
     return definition(bridge.handles.record(handle).repository.name, api_name).code
 
 
-@host_call("create")
+@host_call("create", undone=True)
 def create(bridge: Bridge, name: str, initial: Any) -> Answer:
     return _created(bridge, repository_named(name), initial, None)
 
 
-@host_call("createChild")
+@host_call("createChild", undone=True)
 def create_child(bridge: Bridge, handle: Any, name: str, initial: Any) -> Answer:
     parent, repository = _collection(bridge, handle, name)
     return _created(bridge, repository, initial, parent)
@@ -68,13 +68,13 @@ def _created(bridge: Bridge, repository: Repository[Any], initial: Any, parent: 
     return bridge.with_record({}, record)
 
 
-@host_call("delete")
+@host_call("delete", undone=True)
 def delete(bridge: Bridge, handle: Any) -> Answer:
     bridge.writer.delete(bridge.handles.record(handle))
     return bridge.changed()
 
 
-@host_call("deleteChild")
+@host_call("deleteChild", undone=True)
 def delete_child(bridge: Bridge, handle: Any, name: str, child: Any) -> Answer:
     parent, _ = _collection(bridge, handle, name)
     id = bridge.writer.entity_id(child)
@@ -85,7 +85,7 @@ def delete_child(bridge: Bridge, handle: Any, name: str, child: Any) -> Answer:
     return bridge.changed()
 
 
-@host_call("deleteChildren")
+@host_call("deleteChildren", undone=True)
 def delete_children(bridge: Bridge, handle: Any, name: str) -> Answer:
     parent, _ = _collection(bridge, handle, name)
     for record in loading.children(bridge.dataset, [parent], name)[0]:
@@ -101,7 +101,7 @@ def _collection(bridge: Bridge, handle: Any, name: str) -> tuple[Record, Reposit
     return parent, repository_named(child.repository)
 
 
-@host_call("operate")
+@host_call("operate", undone=True)
 def operate(bridge: Bridge, handle: Any, name: str, given: list[Any]) -> Answer:
     record = bridge.handles.record(handle)
     operation = operations.bound(record.repository, name)
@@ -145,7 +145,6 @@ def transaction(bridge: Bridge, verb: str) -> Answer:
             dataset.commit_and_continue()
         else:
             dataset.commit()
-        bridge.committed = True
     elif isinstance(dataset, TransactionDataset):
         dataset.rollback_and_continue()
     else:
