@@ -35,10 +35,10 @@ def complete(dataset: ChangeTracker, record: Record) -> None:
     if dataset.pending_source is not None:
         dataset.pending_source.load_repositories(names)
 
-    def concerned() -> list[Record]:
+    def concerned() -> Sequence[Record]:
         pending = [each for each in dataset.records.values() if each.repository.name in names and is_pending(each)]
         found = with_new_targets(dataset, within(root, pending), is_pending)
-        return [each for key, each in dataset.records.items() if key in found]
+        return dataset.child_collections.earlier_first([each for key, each in dataset.records.items() if key in found])
 
     # The marked parents are among the concerned records.
     mark_parents(dataset, concerned())

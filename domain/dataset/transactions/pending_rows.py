@@ -114,6 +114,10 @@ class PendingRows(PendingSource):
             return
         result = self.adopt(list(self._rows().order_by("sequence")))
         self.all_loaded = True
+        # A commit numbers lines in the order of the records: this request's last.
+        records = self.dataset.records
+        for key in [key for key, record in records.items() if record.state == "Added" and key not in self.known]:
+            records[key] = records.pop(key)
         if self.dataset.model == "frontend":
             return
         # As above: entities that were created and deleted in earlier requests still trigger calculations from parts.
