@@ -66,9 +66,6 @@ class Foresight(ChangeTracker):
         self._filled_last: list[Record] = []
         self.pending_source = None if original.pending_source is None else _BorrowedPending(self, original)
         self.measure_ids = original.measure_ids
-        self.stated_measures = dict(original.stated_measures)
-        self.behaviour_values = {key: dict(values) for key, values in original.behaviour_values.items()}
-        self.authorities = {key: set(known) for key, known in original.authorities.items()}
         self.freeze_now()
         self.take()
         if self.pending_source is None:
@@ -154,6 +151,13 @@ class Foresight(ChangeTracker):
         )  # fmt: skip
         copy.version, copy.mutations = record.version, record.mutations
         copy.by_client, copy.client_caused = record.by_client, record.client_caused
+        # With the record, because a pending row brings them, too.
+        if (stated := self._original.stated_measures.get(key)) is not None:
+            self.stated_measures[key] = dict(stated)
+        if (given := self._original.behaviour_values.get(key)) is not None:
+            self.behaviour_values[key] = dict(given)
+        if (known := self._original.authorities.get(key)) is not None:
+            self.authorities[key] = set(known)
         self.records[key] = copy
         self._mutations[key] = record.mutations
         if is_pending(record):
