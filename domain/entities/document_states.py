@@ -101,7 +101,7 @@ def document_recalculate(document: Record) -> None:
     for part in parts:
         dataset.raise_event(part, "BEFORERECALCULATE")
         part.dirty.update(name for name, value in part.values.items() if value is not None)
-    dataset.calculate(parts)
+    dataset.calculate_only(parts)
 
 
 def _check_user_status(document: Record, status: Record, state: str) -> None:

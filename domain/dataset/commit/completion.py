@@ -33,7 +33,7 @@ def complete(dataset: ChangeTracker, record: Record) -> None:
     root = record.root
     names = with_parts((root.repository.name,), repositories.generation)
     if dataset.pending_source is not None:
-        dataset.pending_source.load_repositories(names)
+        dataset.pending_source.load_aggregate(root, names)
 
     def concerned() -> Sequence[Record]:
         pending = [each for each in dataset.records.values() if each.repository.name in names and is_pending(each)]
@@ -48,6 +48,12 @@ def complete(dataset: ChangeTracker, record: Record) -> None:
         run_late_defaults(
             dataset, lambda: [each for each in concerned() if each.state != "Unchanged"], with_record, at_commit=False
         )
+
+
+def calculate_only(dataset: ChangeTracker, records: Sequence[Record]) -> None:
+    """Calculate these records and what follows from them."""
+    with _others_left_alone(dataset, records):
+        dataset.calculate(records)
 
 
 @contextmanager

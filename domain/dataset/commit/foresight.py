@@ -315,6 +315,10 @@ class _BorrowedPending(PendingSource):
         self._source.load_repositories(names)
         self._foresight.take()
 
+    def load_aggregate(self, root: Record, names: Sequence[str]) -> None:
+        self._source.load_aggregate(root, names)
+        self._foresight.take()
+
     def load_all(self) -> None:
         self._source.load_all()
         self._foresight.take()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -366,3 +367,39 @@ def test_an_order_is_deleted_with_all_lines_in_the_request_that_adds_one(api: Ap
     assert [each["status"] for each in answers] == [201, 204], answers
     assert inside.end().status_code == 204
     assert api.read(f"{LINES}/$count") == 0
+
+
+@pytest.mark.parametrize("operation", [("Recalculate", None), ("ChangeState", {"newState": "FirmPlanned"})])
+def test_an_operation_loads_and_calculates_its_own_document_only(
+    api: Api, world: World, operation: tuple[str, Any]
+) -> None:
+    order, _ = _order(api, world)
+    other, _ = _order(api, world)
+    inside = api.begin(trackChanges=True)
+    line = inside.create(f"{other}/Lines", _line(world, Quantity=2, UnitPrice=3))
+    assert inside.patch(order, {"DocumentNotes": "changed"}).status_code == 204
+    inside.get("GetChanges()")
+    pending = PendingChange.objects.get(entity_id=id_of(line))
+    assert inside.post(f"{order}/{operation[0]}", operation[1]).status_code == 204
+    changed = json.dumps(inside.read("GetChanges()"))
+    assert id_of(line) not in changed
+    assert id_of({"@odata.id": other}) not in changed
+    assert PendingChange.objects.get(entity_id=id_of(line)).current == pending.current
+    assert inside.end().status_code == 204
+    assert api.read(f"{other}?$select=TotalLineAmount")["TotalLineAmount"]["Value"] == 7
+
+
+def test_a_recalculation_leaves_other_documents_of_its_script_to_the_commit(api: Api, world: World) -> None:
+    order, _ = _order(api, world)
+    _, other_line = _order(api, world)
+    inside = api.begin()
+    script = f"""
+        const other = Domain.Crm.Sales.SalesOrderLinesRepository.getById('{id_of({"@odata.id": other_line})}');
+        other.Quantity = 7;
+        Domain.Crm.Sales.SalesOrdersRepository.getById('{id_of({"@odata.id": order})}').Recalculate();
+        console.log(other.LineAmount.Value);
+    """
+    answer = inside.post("ExecuteScript", script, Content_Type="text/plain").json()
+    assert answer["console"] == "1", answer
+    assert inside.end().status_code == 204
+    assert api.read(f"{other_line}?$select=LineAmount")["LineAmount"]["Value"] == 7
