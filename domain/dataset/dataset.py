@@ -18,7 +18,7 @@ from typing import Any
 from django.db import transaction
 
 from domain.dataset.checks import access
-from domain.dataset.commit.completion import complete
+from domain.dataset.commit.completion import calculate_only, complete
 from domain.dataset.commit.foresight import Foresight
 from domain.dataset.commit.pipeline import MAX_ROUNDS, commit
 from domain.dataset.commit.retries import RetryState, run_with_retries
@@ -77,6 +77,10 @@ class Dataset(ChangeTracker):
             complete(self, record)
         finally:
             self._operating = before
+
+    def calculate_only(self, records: Sequence[Record]) -> None:
+        """As `calculate`, for these records and what follows from them: other pending changes wait for the commit."""
+        calculate_only(self, records)
 
     def _foresee(self, *, are_rows: bool = True) -> Foresight:
         if self._foresight is None or not self._foresight.follow(are_rows=are_rows):

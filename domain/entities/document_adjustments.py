@@ -61,7 +61,7 @@ def adjustment_apply(adjustment: Record) -> None:
         _require_update(adjusted)
     check_adjustable(adjusted)
     corrections = adjustment.children(_LINES)
-    dataset.calculate([adjustment, *corrections])
+    dataset.calculate_only([adjustment, *corrections])
     for correction in corrections:
         line = _require_match(correction, adjustment, adjusted)
         line.quantity += correction.quantity

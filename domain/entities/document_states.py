@@ -104,7 +104,7 @@ def document_recalculate(document: Record) -> None:
         dataset.raise_event(part, "BEFORERECALCULATE")
         dataset.about_to_change(part)
         part.dirty.update(name for name, value in part.values.items() if value is not None)
-    dataset.calculate(parts)
+    dataset.calculate_only(parts)
 
 
 def _check_user_status(document: Record, status: Record, state: str) -> None:

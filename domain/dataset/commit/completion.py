@@ -33,12 +33,12 @@ def complete(dataset: ChangeTracker, record: Record) -> None:
     root = record.root
     names = with_parts((root.repository.name,), repositories.generation)
     if dataset.pending_source is not None:
-        dataset.pending_source.load_repositories(names)
+        dataset.pending_source.load_aggregate(root, names)
 
-    def concerned() -> list[Record]:
+    def concerned() -> Sequence[Record]:
         pending = [each for each in dataset.records.values() if each.repository.name in names and is_pending(each)]
         found = with_new_targets(dataset, within(root, pending), is_pending)
-        return [each for key, each in dataset.records.items() if key in found]
+        return dataset.child_collections.earlier_first([each for key, each in dataset.records.items() if key in found])
 
     # The marked parents are among the concerned records.
     mark_parents(dataset, concerned())
@@ -48,6 +48,12 @@ def complete(dataset: ChangeTracker, record: Record) -> None:
         run_late_defaults(
             dataset, lambda: [each for each in concerned() if each.state != "Unchanged"], with_record, at_commit=False
         )
+
+
+def calculate_only(dataset: ChangeTracker, records: Sequence[Record]) -> None:
+    """Calculate these records and what follows from them."""
+    with _others_left_alone(dataset, records):
+        dataset.calculate(records)
 
 
 @contextmanager

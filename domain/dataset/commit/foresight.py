@@ -67,9 +67,6 @@ class Foresight(ChangeTracker):
         self._filled_last: list[Record] = []
         self.pending_source = None if original.pending_source is None else _BorrowedPending(self, original)
         self.measure_ids = original.measure_ids
-        self.stated_measures = dict(original.stated_measures)
-        self.behaviour_values = {key: dict(values) for key, values in original.behaviour_values.items()}
-        self.authorities = {key: set(known) for key, known in original.authorities.items()}
         self.freeze_now()
         self.take()
         if self.pending_source is None:
@@ -155,6 +152,13 @@ class Foresight(ChangeTracker):
         )  # fmt: skip
         copy.version, copy.mutations = record.version, record.mutations
         copy.by_client, copy.client_caused = record.by_client, record.client_caused
+        # With the record, because a pending row brings them, too.
+        if (stated := self._original.stated_measures.get(key)) is not None:
+            self.stated_measures[key] = dict(stated)
+        if (given := self._original.behaviour_values.get(key)) is not None:
+            self.behaviour_values[key] = dict(given)
+        if (known := self._original.authorities.get(key)) is not None:
+            self.authorities[key] = set(known)
         self.records[key] = copy
         self._mutations[key] = record.mutations
         if is_pending(record):
@@ -310,6 +314,10 @@ class _BorrowedPending(PendingSource):
 
     def load_repositories(self, names: Sequence[str]) -> None:
         self._source.load_repositories(names)
+        self._foresight.take()
+
+    def load_aggregate(self, root: Record, names: Sequence[str]) -> None:
+        self._source.load_aggregate(root, names)
         self._foresight.take()
 
     def load_all(self) -> None:

@@ -35,6 +35,10 @@ class PendingSource(Protocol):
         """Every pending record of the repositories."""
         ...
 
+    def load_aggregate(self, root: Record, names: Sequence[str]) -> None:
+        """Every pending record that is or was within the root's aggregate; `names`: the repositories of its parts."""
+        ...
+
     def load_all(self) -> None:
         """Every pending record."""
         ...

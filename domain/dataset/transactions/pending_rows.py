@@ -108,12 +108,43 @@ class PendingRows(PendingSource):
         rows = self._rows().filter(identity__in=sorted(identities), repository__in=sorted(wanted))
         self.adopt(list(rows.order_by("sequence")))
 
+    def load_aggregate(self, root: Record, names: Sequence[str]) -> None:
+        """Every pending record that is or was within the root's aggregate; `names`: the repositories of its parts."""
+        if self.all_loaded or self.repositories_loaded.issuperset(names):
+            return
+        seen, owners = {root.id}, [root.id]
+        while owners:
+            parts: list[Record] = []
+            for part in batched(owners, CHUNK):
+                parts += self.adopt(list(self._rows().filter(owner_id__in=part).order_by("sequence")))
+            parts += self._moved_away(owners, names)
+            owners = [part.id for part in parts if part.id not in seen]
+            seen.update(owners)
+
+    def _moved_away(self, owners: Sequence[str], names: Sequence[str]) -> list[Record]:
+        """Pending records that are stored with one of the owners, and have another one now."""
+        rows = self._rows().exclude(state="Added").filter(owner_id__isnull=False, repository__in=names)
+        elsewhere = {
+            name for name, owner in rows.values_list("repository", "owner_id").distinct() if owner not in owners
+        }
+        result: list[Record] = []
+        for repository in map(repositories.__getitem__, sorted(elsewhere)):
+            if repository.owner is not None:
+                stored = row_storage_of(repository).children(repository.owner, owners)
+                # Those that still belong here are in the dataset already, if they are pending.
+                result += self.load(repository.identity_name, list(stored))
+        return result
+
     def load_all(self) -> None:
         """Adopt every pending record."""
         if self.all_loaded:
             return
         result = self.adopt(list(self._rows().order_by("sequence")))
         self.all_loaded = True
+        # A commit numbers lines in the order of the records: this request's last.
+        records = self.dataset.records
+        for key in [key for key, record in records.items() if record.state == "Added" and key not in self.known]:
+            records[key] = records.pop(key)
         if self.dataset.model == "frontend":
             return
         # As above: entities that were created and deleted in earlier requests still trigger calculations from parts.

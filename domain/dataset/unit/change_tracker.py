@@ -430,6 +430,10 @@ class ChangeTracker(ABC):
         finally:
             self._calculating = False
 
+    def calculate_only(self, records: Sequence[Record]) -> None:
+        """As `calculate`; a Dataset leaves other pending changes to the commit."""
+        self.calculate(records)
+
     def display_text(self, record: Record) -> str:
         """The record's display text in the caller's language, including pending values."""
         return display_text(record)

@@ -39,13 +39,14 @@ class ChildCollections:
                 self._dataset.pending_source.load_children(repository, back, [parent.id])
             result = [record.key for record in self._dataset.load_rows(repository, rows).values()]
             known = set(result)
-            result.extend(
-                record.key
+            others = [
+                record
                 for record in self._dataset.records.values()
                 if record.repository is repository
                 and record.values.get(back.name) == parent.id
                 and record.key not in known
-            )
+            ]
+            result.extend(record.key for record in self.earlier_first(others))
             self._members[key] = result
         # A member whose deletion has been committed is no longer in the dataset.
         present = self._dataset.records
@@ -93,11 +94,20 @@ class ChildCollections:
             return
         for name in _collections_of(parent.repository, record.repository, reference.name):
             members = self._members.get((parent.key, name))
-            if members is None and parent.state == "Added":
-                # A new parent has no stored children: the dataset has all of them.
+            if members is None and self._has_all(parent):
                 members = self._members[(parent.key, name)] = []
             if members is not None and record.key not in members:
                 members.append(record.key)
+
+    def _has_all(self, parent: Record) -> bool:
+        """Whether the dataset has all children: the parent is new, and no earlier request has created some of them."""
+        source = self._dataset.pending_source
+        return parent.state == "Added" and (source is None or not source.has(parent))
+
+    def earlier_first(self, records: Sequence[Record]) -> Sequence[Record]:
+        """Records of the dataset in order of creation: those of earlier requests may have been loaded later."""
+        source = self._dataset.pending_source
+        return records if source is None else sorted(records, key=lambda record: not source.has(record))
 
     def mark_parents(self, record: Record) -> None:
         """Mark the collection of the record's parents as changed, for calculations that depend on it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -310,3 +311,118 @@ def test_a_message_about_a_document_without_type_and_number_names_its_kind(api: 
     script = f"console.log(`<${{Domain.Crm.Sales.SalesOrdersRepository.getById('{id_of({'@odata.id': order})}')}}>`);"
     shown = inside.post("ExecuteScript", script, Content_Type="text/plain")
     assert shown.json()["console"] == "<>"
+
+
+# --- lines of a new order that several requests make --------------------------------------------------------------
+
+
+def _totals_of(api: Api, order: str) -> tuple[list[int], float, float]:
+    """The line numbers, by descending prices, and the totals."""
+    shown = api.read(f"{order}?$select=TotalLineAmount,AmountToPay&$expand=Lines($select=LineNo,UnitPrice)")
+    lines = sorted(shown["Lines"], key=lambda line: -line["UnitPrice"]["Value"])
+    totals = shown["TotalLineAmount"]["Value"], shown["AmountToPay"]["Value"]
+    return [line["LineNo"] for line in lines], *totals
+
+
+def _line(world: World, **values: object) -> dict[str, object]:
+    return {"Product@odata.bind": f"{PRODUCTS}({world.product})", **values}
+
+
+@pytest.mark.parametrize("model", ["common", "frontend"])
+@pytest.mark.parametrize("by_patch", [False, True])
+def test_a_line_that_a_later_request_adds_joins_the_others(api: Api, world: World, model: str, by_patch: bool) -> None:
+    lines = [{"Quantity": 2, "UnitPrice": 100}, {"Quantity": 1, "UnitPrice": 10}]
+    inside = api.begin(model=model)
+    order = inside.create(ORDERS, order_body(world, *lines))["@odata.id"]
+    line = _line(world, Quantity=3, UnitPrice=1)
+    made = inside.patch(order, {"Lines": [line]}) if by_patch else inside.post(f"{order}/Lines", line)
+    assert made.status_code in (201, 204), made.content
+    assert inside.read(f"{order}?$select=TotalLineAmount")["TotalLineAmount"]["Value"] == 213
+    assert inside.end().status_code == 204
+    assert _totals_of(api, order) == ([10, 20, 30], 213, 213)
+
+
+@pytest.mark.parametrize("operation", ["ChangeState", "EndTransaction"])
+def test_a_line_that_a_changeset_adds_is_counted_in_the_same_changeset(api: Api, world: World, operation: str) -> None:
+    lines = [{"Quantity": 2, "UnitPrice": 100}, {"Quantity": 1, "UnitPrice": 10}]
+    inside = api.begin()
+    order = inside.create(ORDERS, order_body(world, *lines))["@odata.id"]
+    if operation == "ChangeState":
+        write_rule(
+            world, "Crm.Sales.SalesOrders", [("STATECHANGING", "FIRMPLANNED")],
+            conditions=[("TotalLineAmount", "Less_Than", "213")], actions=[fail("too little")],
+        )  # fmt: skip
+    calls = {
+        "ChangeState": {"url": f"{order}/ChangeState", "body": {"newState": "FirmPlanned"}},
+        "EndTransaction": {"url": "EndTransaction", "body": {"commit": True}},
+    }
+    group = {"method": "POST", "atomicityGroup": "g"}
+    added = {**group, "url": f"{order}/Lines", "body": _line(world, Quantity=3, UnitPrice=1)}
+    answers = json_batch(inside, added, {**group, **calls[operation]})
+    assert [each["status"] for each in answers] == [201, 204], answers
+    if operation == "ChangeState":
+        assert inside.end().status_code == 204
+    assert _totals_of(api, order) == ([10, 20, 30], 213, 213)
+
+
+def test_a_script_that_adds_a_line_sees_the_lines_of_earlier_requests(api: Api, world: World) -> None:
+    inside = api.begin()
+    order = inside.create(ORDERS, order_body(world, {"Quantity": 2, "UnitPrice": 100}))["@odata.id"]
+    script = f"""
+        const o = Domain.Crm.Sales.SalesOrdersRepository.getById('{id_of({"@odata.id": order})}');
+        const p = Domain.General.Products.ProductsRepository.getById('{world.product}');
+        Domain.Crm.Sales.SalesOrderLinesRepository.createNew({{SalesOrder: o, Product: p, Quantity: 3, UnitPrice: 1}});
+        const seen = o.Lines.length;
+        o.ChangeState('FirmPlanned');
+        console.log(seen, o.TotalLineAmount.Value);
+    """
+    assert inside.post("ExecuteScript", script, Content_Type="text/plain").json()["console"] == "2 203"
+    assert inside.end().status_code == 204
+    assert _totals_of(api, order) == ([10, 20], 203, 203)
+
+
+def test_an_order_is_deleted_with_all_lines_in_the_request_that_adds_one(api: Api, world: World) -> None:
+    inside = api.begin()
+    order = inside.create(ORDERS, order_body(world, {"Quantity": 2, "UnitPrice": 100}))["@odata.id"]
+    group = {"atomicityGroup": "g"}
+    added = {**group, "method": "POST", "url": f"{order}/Lines", "body": _line(world)}
+    answers = json_batch(inside, added, {**group, "method": "DELETE", "url": order})
+    assert [each["status"] for each in answers] == [201, 204], answers
+    assert inside.end().status_code == 204
+    assert api.read(f"{LINES}/$count") == 0
+
+
+@pytest.mark.parametrize("operation", [("Recalculate", None), ("ChangeState", {"newState": "FirmPlanned"})])
+def test_an_operation_loads_and_calculates_its_own_document_only(
+    api: Api, world: World, operation: tuple[str, Any]
+) -> None:
+    order, _ = _order(api, world)
+    other, _ = _order(api, world)
+    inside = api.begin(trackChanges=True)
+    line = inside.create(f"{other}/Lines", _line(world, Quantity=2, UnitPrice=3))
+    assert inside.patch(order, {"DocumentNotes": "changed"}).status_code == 204
+    inside.get("GetChanges()")
+    pending = PendingChange.objects.get(entity_id=id_of(line))
+    assert inside.post(f"{order}/{operation[0]}", operation[1]).status_code == 204
+    changed = json.dumps(inside.read("GetChanges()"))
+    assert id_of(line) not in changed
+    assert id_of({"@odata.id": other}) not in changed
+    assert PendingChange.objects.get(entity_id=id_of(line)).current == pending.current
+    assert inside.end().status_code == 204
+    assert api.read(f"{other}?$select=TotalLineAmount")["TotalLineAmount"]["Value"] == 7
+
+
+def test_a_recalculation_leaves_other_documents_of_its_script_to_the_commit(api: Api, world: World) -> None:
+    order, _ = _order(api, world)
+    _, other_line = _order(api, world)
+    inside = api.begin()
+    script = f"""
+        const other = Domain.Crm.Sales.SalesOrderLinesRepository.getById('{id_of({"@odata.id": other_line})}');
+        other.Quantity = 7;
+        Domain.Crm.Sales.SalesOrdersRepository.getById('{id_of({"@odata.id": order})}').Recalculate();
+        console.log(other.LineAmount.Value);
+    """
+    answer = inside.post("ExecuteScript", script, Content_Type="text/plain").json()
+    assert answer["console"] == "1", answer
+    assert inside.end().status_code == 204
+    assert api.read(f"{other_line}?$select=LineAmount")["LineAmount"]["Value"] == 7

@@ -293,3 +293,17 @@ def test_what_a_read_does_not_touch_is_not_filled_in(api: Api, world: World) -> 
     for _ in range(3):
         inside.create(ORDERS, order_body(world, {"Quantity": 1}))
     assert written() == []
+
+
+def test_a_read_shows_edits_after_an_operation_as_the_commit_stores_them(api: Api, order: str) -> None:
+    """The operation has filled in amounts, which follow later edits in reads, too."""
+    line = api.read(f"{order}/Lines")["value"][0]["@odata.id"]
+    inside = api.begin()
+    assert inside.patch(line, {"Quantity": 3}).status_code == 204
+    assert inside.post(f"{order}/ChangeState", {"newState": "FirmPlanned"}).status_code == 204
+    assert inside.patch(line, {"Quantity": 5}).status_code == 204
+    assert inside.read(f"{line}?$select=LineAmount")["LineAmount"]["Value"] == 15
+    assert amounts(inside.read(f"{order}?$select={TOTALS}")) == [15, 15]
+    assert count(inside, f"{ORDERS}/$count?$filter=TotalLineAmount/Value eq 15") == 1
+    assert inside.end().status_code == 204
+    assert amounts(api.read(f"{order}?$select={TOTALS}")) == [15, 15]
