@@ -43,7 +43,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=30)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bench-calculated-") as directory:
-        os.environ.update(DATA_DIR=directory, DJANGO_SETTINGS_MODULE="platform_site.settings")
+        os.environ.update(DATA_DIR=directory, DEMO="1", DJANGO_SETTINGS_MODULE="platform_site.settings")
         os.environ.pop("DATABASE_URL", None)
         for command in (["migrate", "-v0"], ["seed_demo", "--size", "medium"]):
             subprocess.run([sys.executable, "manage.py", *command], cwd=ROOT, check=True)

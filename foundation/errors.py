@@ -81,6 +81,7 @@ SERVER_STOPPING = _add(7, "ServerStopping", _("The server stops or restarts. Try
 DATABASE_UNREACHABLE = _add(
     5, "DatabaseUnreachable", _("The database cannot be reached. Try again in {0} seconds."), 503
 )
+REDIS_UNREACHABLE = _add(11, "RedisUnreachable", _("Redis cannot be reached. Try again in {0} seconds."), 503)
 MODEL_CHANGED = _add(
     6, "ModelChanged", _("The definition of an entity has changed in the meantime. Repeat the request."), 503
 )

@@ -22,6 +22,7 @@ from typing import Protocol
 from django.conf import settings
 
 from foundation.per_process import PerProcess
+from foundation.redis_failures import redis_required
 
 KEPT_SECONDS = 600
 #: The file has several ring buffers; owners are spread over them, so that one owner displaces the texts of few others.
@@ -44,7 +45,10 @@ class KeptTexts(Protocol):
 
 
 class RedisTexts:
-    """Storage for any number of nodes. Each owner has KEPT_IN_REDIS keys, which each process reuses in turn."""
+    """Storage for any number of nodes. Each owner has KEPT_IN_REDIS keys, which each process reuses in turn.
+
+    Raises errors.Unavailable while Redis is away.
+    """
 
     def __init__(self, url: str) -> None:
         import redis
@@ -54,12 +58,14 @@ class RedisTexts:
 
     def keep(self, owner: str, text: bytes) -> str:
         place, token = next(self._places) % KEPT_IN_REDIS, secrets.token_hex(16)
-        self._client.set(self._key(owner, place), token.encode() + text, ex=KEPT_SECONDS)
+        with redis_required():
+            self._client.set(self._key(owner, place), token.encode() + text, ex=KEPT_SECONDS)
         return f"{place:x}-{token}"
 
     def find(self, owner: str, id: str) -> bytes | None:
         place, token = _parts(id)
-        found = self._client.get(self._key(owner, place))
+        with redis_required():
+            found = self._client.get(self._key(owner, place))
         is_match = isinstance(found, bytes) and secrets.compare_digest(found[:32], token.encode())
         return found[32:] if isinstance(found, bytes) and is_match else None
 

@@ -18,6 +18,7 @@ from typing import Protocol
 from django.conf import settings
 
 from foundation.per_process import PerProcess
+from foundation.redis_failures import redis_required
 
 
 class Counters(Protocol):
@@ -32,7 +33,7 @@ class Counters(Protocol):
 
 
 class RedisCounters:
-    """Counters for any number of nodes."""
+    """Counters for any number of nodes. Raises errors.Unavailable while Redis is away: nobody guesses uncounted."""
 
     def __init__(self, url: str) -> None:
         import redis
@@ -41,7 +42,7 @@ class RedisCounters:
 
     def add(self, name: str, window: int, amount: int = 1) -> int:
         key = f"count:{name}:{window}"
-        with self._client.pipeline(transaction=False) as pipeline:
+        with redis_required(), self._client.pipeline(transaction=False) as pipeline:
             pipeline.incrby(key, amount)
             # Longer than the window: a node with a slow clock must not start a new counter.
             pipeline.expire(key, 120)

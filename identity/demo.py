@@ -105,6 +105,11 @@ def seed_identity() -> None:
     access_changed(User, Role, Licence, RateLimits, TrustedApplication)
 
 
+def holds_demo_secret() -> bool:
+    """Whether some application has the secret that everybody knows."""
+    return TrustedApplication.objects.filter(application_secret_hash=secret_hash(_SECRET)).exists()
+
+
 def _user(fields: dict[str, Any]) -> User:
     result = User.objects.filter(login=fields["login"]).first()
     if result is not None:

@@ -29,12 +29,12 @@ _PAGES = frozenset({"authorize", "device", "rp-initiated-logout"})
 
 
 def unexpected_error(request: HttpRequest) -> HttpResponse:
-    """handler500: a page, or JSON as in RFC 6749, 5.2; 503 while the database is busy or unreachable.
+    """handler500: a page, or JSON as in RFC 6749, 5.2; 503 while the database is busy, or it or Redis unreachable.
 
     It makes no query: the database may be the cause.
     """
     cause = sys.exc_info()[1]
-    known = operational_error(cause) if isinstance(cause, OperationalError) else None
+    known = operational_error(cause) if isinstance(cause, OperationalError) else cause
     unavailable = known if isinstance(known, errors.Unavailable) else None
     status = unavailable.status if unavailable else 500
     # For a full disk the text is the database's message, which may name its files: not public.

@@ -24,6 +24,7 @@ from identity.factors.policy import is_enough
 from identity.instance import ID_PATH
 from identity.models import AccessToken, TrustedApplication
 from identity.oauth import claims, issue, jwt
+from identity.oauth.scopes import scopes_narrow
 from identity.token_identity import TokenIdentity, identify
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ def _subject(raw: str, actor: TrustedApplication) -> tuple[TokenIdentity, Access
 def _scopes(requested: str, subject: AccessToken, actor: TrustedApplication) -> list[str]:
     """The requested scopes, by default those of both the subject token and the actor; never offline_access."""
     common = [scope for scope in subject.scope.split() if scope in actor.scopes and scope != "offline_access"]
-    chosen = list(dict.fromkeys(requested.split())) or common
+    chosen = scopes_narrow(requested.split(), common)
     if not chosen or not set(chosen) <= set(common):
         raise InvalidScopeError(
             description=f"The subject_token and the application have in common: {' '.join(common) or 'no scope'}."

@@ -46,6 +46,21 @@ def scopes_grant(
     return fitting
 
 
+def scopes_narrow(requested: list[str], granted: list[str]) -> list[str]:
+    """The requested scopes without the ignored ones; without any, the granted ones. The caller checks them."""
+    return [scope for scope in dict.fromkeys(requested) if scope not in LEGACY_SCOPES] or granted
+
+
+def scopes_refresh(requested: list[str], granted: list[str]) -> list[str]:
+    """As `scopes_narrow`, for a refresh. One that repeats an authorization request without a scope of the API keeps the
+    read and update that `scopes_grant` added there.
+    """
+    known = scopes_narrow(requested, granted)
+    if set(known) & set(API_SCOPES):
+        return known
+    return [*known, *(scope for scope in DEFAULT_API_SCOPES if scope in granted)]
+
+
 def fits(application: TrustedApplication, scope: str, *, service: bool, refreshable: bool) -> bool:
     """Whether the scope applies to the flow; `refreshable`: whether the flow has refresh tokens."""
     if scope in LEGACY_SCOPES:

@@ -131,6 +131,8 @@ class Validator(OAuth2Validator):  # type: ignore[misc]
 
     def get_original_scopes(self, refresh_token: str, request: Request, *args: Any, **kwargs: Any) -> list[str]:
         original: list[str] = request.refresh_token_instance.scope.split()
+        # oauthlib compares the requested scopes with the returned ones next.
+        request.scope = " ".join(scopes.scopes_refresh((request.scope or "").split(), original))
         return original
 
     def revoke_token(self, token: str, token_type_hint: str, request: Request, *args: Any, **kwargs: Any) -> None:

@@ -31,6 +31,7 @@ from django.db.migrations.exceptions import InconsistentMigrationHistory
 
 from foundation import private_files
 from foundation.vault import key_ids
+from identity.demo import holds_demo_secret
 from identity.oauth.keys import key_set
 from platform_site.environment import BASE_DIR
 from platform_site.metrics import forget_processes
@@ -109,8 +110,15 @@ def generate_keys() -> None:
 
 
 def holds_demo_logins() -> bool:
-    """Whether the database was once filled with demo data, and so has publicly known logins."""
-    return bool(Prepared.load().seeded)
+    """Whether the database was once filled with demo data, and so has publicly known logins.
+
+    Another node may have done it, with its own DATA_DIR, so the database is asked, too.
+    """
+    try:
+        return bool(Prepared.load().seeded) or holds_demo_secret()
+    except DatabaseError:  # it has no tables yet, or the start will say that it cannot be reached
+        connections["default"].close()
+        return False
 
 
 def _migrate(prepared: Prepared, report: Report) -> None:

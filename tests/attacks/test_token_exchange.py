@@ -118,6 +118,11 @@ def test_the_chain_of_actors_is_named_and_bounded(token: str) -> None:
     assert [status(each) for each in (token, second, third)] == [200, 401, 401]
 
 
+@pytest.mark.parametrize("scope,granted", [("DomainApi", "read update"), ("DomainApi read", "read")])
+def test_the_scope_of_older_clients_is_ignored(token: str, scope: str, granted: str) -> None:
+    assert exchanged(token, scope=scope).json()["scope"] == granted
+
+
 @pytest.mark.parametrize("scope", ["exec", "read openid", "offline_access", "scim", "sec", "nonsense", "read exec"])
 def test_no_scope_is_added(token: str, scope: str) -> None:
     assert "read update" in refusal(exchanged(token, scope=scope), "invalid_scope")

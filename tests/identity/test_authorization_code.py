@@ -346,6 +346,31 @@ class TestRefresh:
         assert claims_of(second["access_token"])["sid"] == claims_of(first["access_token"])["sid"]
         assert claims_of(second["access_token"])["auth_time"] == claims_of(first["access_token"])["auth_time"]
 
+    @pytest.mark.parametrize("scope", ["openid offline_access", "openid offline_access DomainApi"])
+    def test_a_repeated_request_keeps_its_scopes(self, browser: Browser, scope: str) -> None:
+        first = browser.tokens(scope=scope)
+        second = self.refresh(browser, first["refresh_token"], scope=scope).json()
+        assert second["scope"] == first["scope"] == "openid offline_access read update"
+
+    @pytest.mark.parametrize(
+        "scope,granted",
+        [
+            ("openid read", "openid read"),
+            ("openid", "openid read update"),
+            ("DomainApi", "openid read update exec offline_access"),
+            ("DomainApi read", "read"),
+        ],
+    )
+    def test_it_narrows_the_scopes(self, browser: Browser, scope: str, granted: str) -> None:
+        TrustedApplication.objects.filter(application_uri=WEB).update(scope="openid offline_access read update exec")
+        first = browser.tokens(scope="openid read update exec offline_access")
+        assert self.refresh(browser, first["refresh_token"], scope=scope).json()["scope"] == granted
+
+    def test_it_adds_no_scope(self, browser: Browser) -> None:
+        first = browser.tokens(scope="openid read offline_access")
+        for scope in ("openid update", "DomainApi update", "profile"):
+            assert self.refresh(browser, first["refresh_token"], scope=scope).json()["error"] == "invalid_scope"
+
     def test_only_with_offline_access(self, browser: Browser) -> None:
         assert "refresh_token" not in browser.tokens()
 

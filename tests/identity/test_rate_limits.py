@@ -18,6 +18,7 @@ from identity import counters as counters_module
 from identity.counters import FileCounters, RedisCounters
 from identity.models import RateLimits, TrustedApplication
 from tests.identity.flows import SERVICE, Browser, fields_of, service_token, token_request
+from tests.support.platform import free_port
 from tests.support.redis_server import redis_of_its_own
 
 pytestmark = pytest.mark.urls("tests.identity.api")
@@ -192,3 +193,21 @@ class TestRedisCounters:
         settings.REDIS_URL = url
         monkeypatch.setattr(counters_module.counters, "_made", None)
         assert isinstance(counters_module.counters(), RedisCounters)
+
+
+@pytest.mark.urls("platform_site.urls")
+def test_without_its_redis_an_instance_asks_callers_to_come_back(
+    http: Client, token: str, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.REDIS_URL = f"redis://127.0.0.1:{free_port()}/0"
+    monkeypatch.setattr(counters_module.counters, "_made", None)
+    http.raise_request_exception = False
+    form = {"grant_type": "client_credentials", "client_id": SERVICE, "client_secret": "DEMO"}
+    refused = token_request(http, **form)
+    assert (refused.status_code, refused.headers["Retry-After"]) == (503, "5")
+    assert refused.json()["error"] == "temporarily_unavailable"
+    first = http.get("/api/domain/odata/", headers={"Authorization": f"Bearer {token}"})
+    assert (first.status_code, first.headers["Retry-After"]) == (503, "5")
+    assert first.json()["error"]["type"] == "RedisUnreachable"
+    page = Browser(http).log_in("demo")
+    assert (page.status_code, page.headers["Retry-After"]) == (503, "5")

@@ -15,6 +15,7 @@ from django.db.migrations.exceptions import InconsistentMigrationHistory
 from django.db.migrations.recorder import MigrationRecorder
 from pytest_django import Settings
 
+from identity.demo import seed_identity
 from platform_site.management.commands import serve
 from platform_site.serving import preparation
 from platform_site.serving.preparation import Prepared
@@ -233,6 +234,16 @@ def test_known_logins_are_not_served_to_other_machines(
     settings.HOST = host
     monkeypatch.setattr(preparation, "prepare", lambda report: pytest.fail("it prepares before it refuses"))
     with pytest.raises(CommandError, match=words):
+        call_command("serve")
+
+
+def test_demo_data_of_another_node_is_not_served_to_other_machines(
+    db: None, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seed_identity()
+    settings.DATA_DIR, settings.HOST = tmp_path, "0.0.0.0"
+    monkeypatch.setattr(preparation, "prepare", lambda report: pytest.fail("it prepares before it refuses"))
+    with pytest.raises(CommandError, match="comes from demo mode"):
         call_command("serve")
 
 

@@ -6,7 +6,8 @@ import sys
 import time
 from typing import Any
 
-from django.core.management.base import CommandParser
+from django.conf import settings
+from django.core.management.base import CommandError, CommandParser
 
 from domain.demo.seed import MASS, SIZES, seed
 from identity.management.support import PlatformCommand
@@ -15,7 +16,7 @@ _BAR = 40
 
 
 class Command(PlatformCommand):
-    """Loads the demo data; what is there already stays."""
+    """Loads the demo data, in demo mode only; what is there already stays."""
 
     help = (
         "Load the demo data: a small trading company with products, customers and orders; the larger sizes add mass "
@@ -33,6 +34,10 @@ class Command(PlatformCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if not settings.DEMO:
+            raise CommandError(
+                "The demo data has logins and secrets that everybody knows, so it is for demo mode only: set DEMO=1."
+            )
         started = time.monotonic()
         seed(options["size"], ProgressBar() if options["verbosity"] > 0 else _silent)
         if options["verbosity"] > 0:

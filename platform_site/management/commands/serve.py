@@ -116,9 +116,9 @@ class Command(BaseCommand):
         reached = addresses.reached_by_others(host, settings.BASE_URL)
         if problem is None and reached and not knows and preparation.holds_demo_logins():
             problem = (
-                f"The data in {settings.DATA_DIR} comes from demo mode and holds logins that everybody knows, so "
-                f"it is not served at {reached}. Use another DATA_DIR, or add --i-know (`make run ARGS=--i-know`) "
-                "after changing them."
+                f"The data in {settings.DATA_DIR}, or in its database, comes from demo mode and holds logins that "
+                f"everybody knows, so it is not served at {reached}. Use another DATA_DIR or DATABASE_URL, or add "
+                "--i-know (`make run ARGS=--i-know`) after changing them."
             )
         if problem:
             raise CommandError(problem)

@@ -6,7 +6,8 @@ from datetime import date, timedelta
 from typing import Any
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
+from pytest_django import Settings
 
 from domain.demo import configuration, master_data, orders
 from domain.demo.items import Kind, demo_guid
@@ -15,6 +16,7 @@ from domain.demo.seed import STEPS, seed
 from domain.model.registry import repositories
 from foundation.fields import utc_now
 from foundation.guids import is_guid
+from identity.models import User
 from rules.models import RuleDay
 from webhooks.models import WebHookDelivery
 
@@ -44,7 +46,16 @@ def test_no_two_demo_entities_share_a_guid() -> None:
 
 
 @pytest.mark.django_db
-def test_the_small_company_is_there_and_loading_it_again_changes_nothing() -> None:
+def test_outside_demo_mode_nothing_is_loaded(settings: Settings) -> None:
+    settings.DEMO = False
+    with pytest.raises(CommandError, match="set DEMO=1"):
+        call_command("seed_demo", verbosity=0)
+    assert not User.objects.filter(login="demo").exists()
+
+
+@pytest.mark.django_db
+def test_the_small_company_is_there_and_loading_it_again_changes_nothing(settings: Settings) -> None:
+    settings.DEMO = True
     assert not _count("General.EnterpriseCompanies")
     call_command("seed_demo", verbosity=0)
     assert _count("General.EnterpriseCompanies")
