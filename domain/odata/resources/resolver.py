@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any
 
 from domain.model import calculated_attributes, custom_properties
@@ -204,6 +205,13 @@ def _unknown(target: targets.Collection | targets.Entity, segment: ast.NameSegme
 
 def plain_value(value: ast.Expression, aliases: Mapping[str, ast.Expression]) -> Any:
     """The JSON value of a literal or alias. Raises BadRequest for other expressions."""
+    try:
+        return _plain(value, aliases)
+    except RecursionError as exc:  # the values of aliases nest in one another
+        raise errors.BadRequest(errors.BAD_URL, value.position, Message("nested too deeply")) from exc
+
+
+def _plain(value: ast.Expression, aliases: Mapping[str, ast.Expression]) -> Any:
     match value:
         case ast.Literal():
             return value.value if value.type_name == "" else ",".join(str(part) for part in value.value)  # type: ignore[union-attr]
@@ -212,11 +220,13 @@ def plain_value(value: ast.Expression, aliases: Mapping[str, ast.Expression]) ->
             if value.name not in aliases:
                 return None
             others = {name: other for name, other in aliases.items() if name != value.name}
-            return plain_value(aliases[value.name], others)
+            return _plain(aliases[value.name], others)
         case ast.Negate():
-            return -plain_value(value.operand, aliases)
+            number = _plain(value.operand, aliases)
+            if isinstance(number, int | Decimal) and not isinstance(number, bool):
+                return -number
         case ast.CollectionExpression():
-            return [plain_value(item, aliases) for item in value.items]
+            return [_plain(item, aliases) for item in value.items]
         case ast.ObjectExpression():
-            return {member.name: plain_value(member.value, aliases) for member in value.members}
+            return {member.name: _plain(member.value, aliases) for member in value.members}
     raise errors.BadRequest(errors.BAD_URL, value.position, Message("a literal or a parameter alias is expected"))

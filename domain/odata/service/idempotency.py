@@ -136,7 +136,7 @@ def _check_first_sent(text: str) -> None:
     """Refuse a request so old that its stored response may have expired: it could be executed twice."""
     try:
         sent = parsedate_to_datetime(text)
-    except ValueError as exc:
+    except (ValueError, OverflowError) as exc:
         raise errors.BadRequest(
             errors.INVALID_HEADER, "Repeatability-First-Sent", Message("it is a date as in Date (RFC 9110, 5.6.7)")
         ) from exc

@@ -141,7 +141,7 @@ NOTHING = prepare(NO_OPTIONS)
 
 
 def plan_for(key: tuple[Hashable, ...], ctx: CallContext | None, shape: ShapeKey | None, make: Callable[[], V]) -> V:
-    """The cached plan for a key, or a new one."""
+    """The cached plan for a key, or a new one. Raises BadRequest if its expressions are nested too deeply."""
     full = (
         key,
         ctx.permissions.key if ctx is not None else None,
@@ -154,7 +154,11 @@ def plan_for(key: tuple[Hashable, ...], ctx: CallContext | None, shape: ShapeKey
     known: V | None = plans.get(full)
     if known is None:
         _planned.inc()
-        known = make()
+        try:
+            known = make()
+        except RecursionError as exc:
+            # The parser bounds the nesting of each expression; aliases and computed names nest them in one another.
+            raise errors.BadRequest(errors.QUERY_TOO_LARGE, Message("nested too deeply")) from exc
         if all(part.is_kept for part in key if isinstance(part, Shape)):
             plans.put(full, known)
     else:

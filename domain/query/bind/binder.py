@@ -256,7 +256,9 @@ class Binder:
     def case(self, node: ast.Case, scope: Scope) -> Bound:
         conditions = [self.predicate(branch.condition, scope) for branch in node.branches]
         values = [self.scalar(branch.value, scope) for branch in node.branches]
-        chosen = next((value for value in values if value.type.sort is not Sort.NULL), values[0])
+        # Beside a date-time, dates are date-times; else the first value decides the type.
+        typed = [value for value in values if value.type.sort is not Sort.NULL] or values
+        chosen = next((value for value in typed if value.type.sort is Sort.DATETIME), typed[0])
         unified = [unify(value, chosen, node.position)[0] for value in values]
         result = chosen.type
         if result.sort is Sort.NUMBER:
@@ -278,6 +280,10 @@ class Binder:
         if operator not in ("eq", "ne"):
             left, right = in_order_of_numbers(left, right), in_order_of_numbers(right, left)
         left, right = unify(left, right, position)
+        sorts = {left.type.sort, right.type.sort}
+        if operator not in ("eq", "ne") and sorts == {Sort.ENUM, Sort.STRING}:
+            # Enumerations are ordered by number, which a text does not have.
+            raise mismatch(position, Message("{0} cannot be compared with {1}", left.type, right.type))
         if operator not in ("eq", "ne") and left.type.sort not in _ORDERED and left.type.sort is not Sort.NULL:
             raise mismatch(position, Message("{0} has no order; use eq or ne", left.type))
         if operator not in ("eq", "ne") and left.type.sort is Sort.ENUM:

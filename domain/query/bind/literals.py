@@ -2,7 +2,7 @@
 
 `ACCEPTED` lists the literal kinds that a type accepts. It is checked when an expression is bound, so that the error has
 a position. The value itself (a member of the enum, a reference to the right set) is checked when the plan runs: the
-converters raise ValueError, which `checked` turns into BadRequest.
+converters raise ValueError or OverflowError, which `checked` turns into BadRequest.
 """
 
 from __future__ import annotations
@@ -63,11 +63,14 @@ NATURAL: dict[LiteralKind, Sort] = {
 #: The range that every database can compare.
 _NUMBER_LIMIT = Decimal(10) ** 100
 
+#: Databases compute with durations as microseconds in 64 bits.
+_DURATION_LIMIT = datetime.timedelta(microseconds=2**63 - 1)
+
 _REFERENCE = re.compile(r"(?:.*/)?([A-Za-z_][\w.]*)\((?:[Ii]d=)?'?([0-9a-fA-F-]{36})'?\)")
 
 
 def converter(target: ValueType) -> Callable[[Any], Any]:
-    """The function that converts a literal's value to the type; it raises ValueError."""
+    """The function that converts a literal's value to the type; it raises ValueError or OverflowError."""
     sort = target.sort
     if sort in (Sort.ENUM, Sort.STATE):
         assert target.enum is not None
@@ -78,14 +81,14 @@ def converter(target: ValueType) -> Callable[[Any], Any]:
 
 
 def checked(convert: Callable[[Any], Any], target: ValueType, what: str) -> Callable[[Any], Any]:
-    """The converter with ValueError as BadRequest; null stays null. `what`: the other operand, for the message."""
+    """The converter with its errors as BadRequest; null stays null. `what`: the other operand, for the message."""
 
     def convert_checked(value: Any) -> Any:
         if value is None:
             return None
         try:
             return convert(value)
-        except ValueError as exc:
+        except (ValueError, OverflowError) as exc:  # OverflowError: a date-time whose time in UTC has no year
             raise errors.BadRequest(errors.INVALID_LITERAL, _text(value), str(target), what, info=str(exc)) from exc
 
     return convert_checked
@@ -152,9 +155,14 @@ def _to_time(value: Any) -> datetime.time:
 
 
 def _to_duration(value: Any) -> datetime.timedelta:
-    if isinstance(value, datetime.timedelta):
-        return value
-    match = DURATION.fullmatch(str(value))
+    span = value if isinstance(value, datetime.timedelta) else _duration_in(str(value))
+    if abs(span) > _DURATION_LIMIT:
+        raise ValueError("a duration of more than 106,751,991 days")
+    return span
+
+
+def _duration_in(text: str) -> datetime.timedelta:
+    match = DURATION.fullmatch(text)
     if match is None:
         raise ValueError("not a duration such as P1DT2H30M")
     sign, days, hours, minutes, seconds, fraction = match.groups()

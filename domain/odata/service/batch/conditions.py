@@ -132,6 +132,8 @@ def _compare(comparison: str, left: Any, right: Any) -> bool:
     kinds = {_kind(left), _kind(right)}
     if len(kinds) > 1 or kinds & {dict, list}:
         raise invalid_body(Message("if compares values of different types"), target="if")
+    if any(isinstance(value, Decimal) and value.is_nan() for value in (left, right)):
+        return comparison == "ne"  # Decimal refuses to order NaN
     return _ORDER[comparison](left, right)
 
 
@@ -144,9 +146,11 @@ def _comparable(value: Any, other: Any) -> Any:
     """Convert a value for comparison with `other`: JSON text beside a date-time to one, a date or time to JSON text."""
     if isinstance(other, datetime.datetime) and isinstance(value, str):
         try:
-            return datetime.datetime.fromisoformat(value)
+            moment = datetime.datetime.fromisoformat(value)
         except ValueError:
             return value
+        # A date begins in UTC, as in queries.
+        return moment if moment.tzinfo is not None else moment.replace(tzinfo=datetime.UTC)
     if isinstance(value, datetime.date | datetime.time) and not isinstance(value, datetime.datetime):
         return value.isoformat()
     return value

@@ -15,6 +15,8 @@ from foundation import errors
 from foundation.messages import TranslatableMessage as Message
 
 _BOUNDARY = re.compile(r"boundary=(?:\"(?P<quoted>[^\"]+)\"|(?P<plain>[^\s;]+))", re.IGNORECASE)
+#: Maximum digits of a part's Content-Length.
+_LENGTH_DIGITS = 10
 _REQUEST_LINE = re.compile(r"(?P<method>[A-Z]+) (?P<url>\S+)(?: HTTP/\d\.\d)?", re.IGNORECASE)
 
 
@@ -100,7 +102,14 @@ def _http_part(headers: dict[str, str], content: bytes, group: str) -> Part:
     else:
         inner_headers, body = _headers_and_content(rest)
     length = inner_headers.get("content-length", "")
-    if length.isdigit():
+    if length:
+        if not (length.isascii() and length.isdigit() and len(length) <= _LENGTH_DIGITS):
+            raise errors.BadRequest(
+                errors.INVALID_HEADER,
+                "Content-Length",
+                Message("it is a whole number of bytes"),
+                target="Content-Length",
+            )
         body = body[: int(length)]
     return Part(
         id=headers.get("content-id", "").strip("<>") or inner_headers.get("content-id", ""),

@@ -130,7 +130,7 @@ class Runner:
             self._check_dependencies(part)
             self._check_budget(1)
             exchange = Exchange(self._received(part))
-        except errors.PlatformError as error:
+        except Exception as error:  # the responses of parts that have committed must not be lost
             return Done(part, self._failure(error))
         response = self.serve(exchange)
         if response.status < 300 and part.id:
