@@ -159,6 +159,14 @@ def test_odata_s_headers_do_the_same(api: Api) -> None:
     ({"Repeatability_Request_ID": "3d6a"}, 400, "InvalidHeader"),
     ({"Repeatability_First_Sent": first_sent(hours=1)}, 400, "InvalidHeader"),
     ({"Repeatability_Request_ID": "3d6a", "Repeatability_First_Sent": "yesterday"}, 400, "InvalidHeader"),
+    (
+        {
+            "Repeatability_Request_ID": "3d6a",
+            "Repeatability_First_Sent": f"Mon, 01 Jan 2026 00:00:00 +{'9' * 20}",
+        },
+        400,
+        "InvalidHeader",
+    ),
     ({"Repeatability_Request_ID": "3d", "Repeatability_First_Sent": first_sent(hours=25)}, 412, "RepeatabilityExpired"),
     ({"Repeatability_Request_ID": "3d", "Repeatability_First_Sent": first_sent(hours=-1)}, 412, "RepeatabilityExpired"),
 ])  # fmt: skip
