@@ -139,7 +139,7 @@ class Pool:
             len(found) == len(self._served)
         ):
             return
-        reviewed = review(self.directory, found.values())
+        reviewed = review(self.directory)
         for name in self._served.keys() - found.keys():
             self._forget(self._served[name])
         for name, tenant in found.items():
