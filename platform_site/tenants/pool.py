@@ -107,6 +107,7 @@ class Pool:
         if now - self._looked >= LOOK_SECONDS:
             self._look()
             self._wake_for_work()
+            self._runner.keep_logs_short()
         for served in [each for each in self._served.values() if each.waiting_since is not None]:
             self._start_or_wait(served)
         if not self._runner.has_room and self.most_running > 1:

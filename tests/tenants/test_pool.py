@@ -62,6 +62,18 @@ def test_nothing_runs_until_it_is_asked_and_then_the_first_request_is_answered(p
     assert log.stat().st_mode & 0o077 == 0
 
 
+def test_a_long_log_is_set_aside_while_the_tenant_runs(pool: Pool) -> None:
+    assert answers(pool, "ada") == 200
+    log = tenant(pool, "ada").log_file
+    with log.open("ab") as file:
+        file.write(b"x" * 10_000_001)
+    assert eventually(lambda: log.stat().st_size < 10_000_000, 20)
+    aside = log.with_suffix(".1.txt").stat()
+    assert aside.st_size > 10_000_000
+    assert aside.st_mode & 0o077 == 0
+    assert answers(pool, "ada") == 200
+
+
 def test_an_idle_tenant_stops_and_its_next_request_waits_for_it(pool: Pool) -> None:
     assert answers(pool, "ada") == 200
     assert pool.stops(tenant(pool, "ada"))
