@@ -74,6 +74,13 @@ class Runner:
         if idle:
             self.stop(min(idle, key=lambda running: running.last_used))
 
+    def end_turn(self, seconds: float) -> None:
+        """Stop the tenant that has run longest, if it has for that time, unless one is stopping already."""
+        longest = min(self.running, key=lambda running: running.started)
+        is_over = time.monotonic() - longest.started > seconds
+        if is_over and all(running.stop_by is None for running in self.running):
+            self.stop(longest)
+
     def start(self, tenant: Tenant, digest: str, listening: socket, idle_seconds: float) -> Running:
         """Start the process of a tenant with the settings of this digest.
 
