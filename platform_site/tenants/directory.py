@@ -9,10 +9,10 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from django.conf import settings
 
@@ -220,17 +220,17 @@ class Review:
         return ""
 
 
-def review(directory: Path, all_tenants: Iterable[Tenant]) -> Review:
+def review(directory: Path) -> Review:
     """Read and check the settings of the directory's tenants, and keep in a file of it who has what.
 
     A tenant keeps what it had before, also while its settings cannot be read: whoever edits those of another one cannot
     take it, whatever time the file says that it is of. Raises OSError when the file cannot be kept.
     """
     found = Review()
+    if not directory.is_dir():
+        return found
     with private_files.lock(directory / ".claims.lock"):
-        names = []
-        for tenant in all_tenants:
-            names.append(tenant.name)
+        for tenant in tenants(directory):
             try:
                 found.settings[tenant.name] = tenant.read()
             except TenantError as error:
@@ -239,8 +239,8 @@ def review(directory: Path, all_tenants: Iterable[Tenant]) -> Review:
         for claim, name in before.items():
             if name in found.problems or (name in found.settings and claim in found.settings[name].claims):
                 found.owners[claim] = name
-        for name in names:
-            if name in found.settings and (problem := found.accept(name, found.settings[name])):
+        for name, settings in found.settings.items():
+            if problem := found.accept(name, settings):
                 found.problems[name] = problem
         if found.owners != before:
             private_files.write(directory / ".claims", json.dumps(found.owners, indent=1).encode())
@@ -249,15 +249,15 @@ def review(directory: Path, all_tenants: Iterable[Tenant]) -> Review:
 
 def _owners(directory: Path) -> dict[str, str]:
     try:
-        found: dict[str, str] = json.loads((directory / ".claims").read_bytes())
+        found: Any = json.loads((directory / ".claims").read_bytes())
     except (FileNotFoundError, ValueError):
         return {}
-    return found
+    return found if isinstance(found, dict) else {}
 
 
 def settings_get(tenant: Tenant) -> TenantSettings:
     """The settings with which the tenant may be served. Raises TenantError if it may not."""
-    found = review(tenant.path.parent, tenants(tenant.path.parent))
+    found = review(tenant.path.parent)
     if tenant.name in found.problems:
         raise TenantError(found.problems[tenant.name])
     if tenant.name not in found.settings:
@@ -284,7 +284,7 @@ def add(name: str, settings: Mapping[str, str]) -> Tenant:
     others = tenants(directory)
     if tenant.path.exists() or any(each.name.lower() == name.lower() for each in others):
         raise TenantError(f"There is a tenant {name!r} already.")
-    found = review(directory, others)
+    found = review(directory)
     chosen = dict(settings)
     if not chosen.get("PORT"):
         taken = {each.port for each in found.settings.values()}
@@ -296,7 +296,7 @@ def add(name: str, settings: Mapping[str, str]) -> Tenant:
     tenant.path.chmod(0o700)
     tenant.suspend(is_suspended=True)
     tenant.write_settings(chosen)
-    review(directory, [*others, tenant])
+    review(directory)
     return tenant
 
 

@@ -41,6 +41,10 @@ SPARE_SECONDS: Final = 10.0
 _SOON_SECONDS: Final = 2.0
 #: A tenant with a request within this time is in use, and makes no room.
 IN_USE_SECONDS: Final = 3.0
+#: When all are in use and a connection has waited so long, the tenant that has run longest stops for it, …
+TURN_WAIT_SECONDS: Final = 5.0
+#: … if it has run for this time: callers of as many tenants as may run keep no other tenant away.
+TURN_SECONDS: Final = 60.0
 SUSPENDED_RETRY_SECONDS: Final = 60
 #: A tenant that ended without saying when its next work is due is started after this time.
 _AFTER_FAILURE_SECONDS: Final = 60
@@ -107,7 +111,9 @@ class Pool:
         if now - self._looked >= LOOK_SECONDS:
             self._look()
             self._wake_for_work()
-        for served in [each for each in self._served.values() if each.waiting_since is not None]:
+            self._runner.keep_logs_short()
+        waiting = [(each.waiting_since, each) for each in self._served.values() if each.waiting_since is not None]
+        for _since, served in sorted(waiting, key=lambda each: each[0]):
             self._start_or_wait(served)
         if not self._runner.has_room and self.most_running > 1:
             # So that the next tenant that is asked finds room at once.
@@ -139,7 +145,7 @@ class Pool:
             len(found) == len(self._served)
         ):
             return
-        reviewed = review(self.directory, found.values())
+        reviewed = review(self.directory)
         for name in self._served.keys() - found.keys():
             self._forget(self._served[name])
         for name, tenant in found.items():
@@ -228,7 +234,10 @@ class Pool:
                 self._start(served, self.idle_seconds)
             return
         self._runner.make_room(IN_USE_SECONDS)
-        if time.monotonic() - served.waiting_since > ROOM_SECONDS:
+        waited = time.monotonic() - served.waiting_since
+        if waited > TURN_WAIT_SECONDS:
+            self._runner.end_turn(TURN_SECONDS)
+        if waited > ROOM_SECONDS:
             served.waiting_since = None
             self._refuse(served, errors.INSTANCE_UNAVAILABLE, int(IN_USE_SECONDS))
             self._watch(served)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import selectors
+import shutil
 import stat
 import time
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from platform_site.tenants.directory import Tenant
 
 #: What is running is stopped within this time: somewhat longer than a tenant's own processes have.
 _KILL_SECONDS: Final = STOP_TIMEOUT_SECONDS + 5
-#: A log that is longer is set aside when the tenant starts; the one before is removed.
+#: A log that is longer is set aside; the one before is removed.
 _LOG_BYTES: Final = 10_000_000
 
 
@@ -28,6 +29,7 @@ _LOG_BYTES: Final = 10_000_000
 class Running:
     """The process of a tenant, which supervises all others of it. Times are on the clock of time.monotonic.
 
+    log         what its processes print
     status      descriptor from which the pool reads that the tenant is used
     unread      the beginning of a line from there
     last_used   when it was ready, and then when it said last that it is used
@@ -35,6 +37,7 @@ class Running:
     """
 
     process: ForkProcess
+    log: Path
     status: int
     started: float
     last_used: float
@@ -71,6 +74,13 @@ class Runner:
         if idle:
             self.stop(min(idle, key=lambda running: running.last_used))
 
+    def end_turn(self, seconds: float) -> None:
+        """Stop the tenant that has run longest, if it has for that time, unless one is stopping already."""
+        longest = min(self.running, key=lambda running: running.started)
+        is_over = time.monotonic() - longest.started > seconds
+        if is_over and all(running.stop_by is None for running in self.running):
+            self.stop(longest)
+
     def start(self, tenant: Tenant, digest: str, listening: socket, idle_seconds: float) -> Running:
         """Start the process of a tenant with the settings of this digest.
 
@@ -86,7 +96,7 @@ class Runner:
             raise
         finally:
             os.close(writing)
-        running = Running(forked, reading, now, now)
+        running = Running(forked, tenant.log_file, reading, now, now)
         self._selector.register(reading, selectors.EVENT_READ, lambda _: self._read(running))
         self.running.append(running)
         return running
@@ -107,6 +117,11 @@ class Runner:
         if running.stop_by is None:
             running.stop_by = time.monotonic() + _KILL_SECONDS
             running.process.terminate()
+
+    def keep_logs_short(self) -> None:
+        """Set long logs of running tenants aside."""
+        for running in self.running:
+            _set_aside(running.log)
 
     def has_ended(self, running: Running, *, is_impatient: bool) -> bool:
         """Whether it has ended. One that should have stopped by now, or at once, is killed."""
@@ -154,8 +169,15 @@ def _close_pipes(but: set[int]) -> None:
                 os.close(int(name))
 
 
+def _set_aside(log: Path) -> None:
+    """Copy a long log and empty it, since its writers have it open; what they write meanwhile is lost."""
+    with contextlib.suppress(OSError):
+        if log.stat().st_size > _LOG_BYTES:
+            with contextlib.suppress(OSError):  # on a full disk it is emptied all the more
+                shutil.copyfile(log, log.with_suffix(".1.txt"))
+            os.truncate(log, 0)
+
+
 def _open_log(path: Path) -> int:
-    with contextlib.suppress(FileNotFoundError):
-        if path.stat().st_size > _LOG_BYTES:
-            path.replace(path.with_suffix(".1.txt"))
+    _set_aside(path)
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)

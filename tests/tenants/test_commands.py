@@ -168,7 +168,7 @@ def test_no_two_tenants_share_hosts_ports_or_databases(
         other = made(name, f"{name}.example.com")
         other.write_settings({"PORT": "25001", **mine})
         os.utime(other.settings_file, ns=(1, 1))
-        found = review(root, directory.tenants(root))
+        found = review(root)
         assert found.problems == {name: f"{name} may not have {what}, which ada has."}
         assert found.port(name) is None  # the pool must not take it before ada does
         directory.remove(other)
@@ -181,7 +181,7 @@ def test_no_two_tenants_share_hosts_ports_or_databases(
 
 def problems(root: Path) -> dict[str, str]:
     """Tenant → why it is not served."""
-    return review(root, directory.tenants(root)).problems
+    return review(root).problems
 
 
 @pytest.mark.parametrize(

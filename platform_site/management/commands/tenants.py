@@ -17,7 +17,6 @@ from identity.management.support import PlatformCommand
 from platform_site.environment import BASE_DIR
 from platform_site.tenants import archives, proxies
 from platform_site.tenants.directory import (
-    Review,
     Tenant,
     add,
     changing,
@@ -133,7 +132,7 @@ class Command(PlatformCommand):
 
     def _list(self, options: dict[str, Any]) -> None:
         found = tenants(root())
-        reviewed = review(root(), found) if found else Review()
+        reviewed = review(root())
         rows = [_row(each, reviewed.settings.get(each.name), reviewed.problems.get(each.name, "")) for each in found]
         self.print_rows(rows, as_json=options["as_json"])
 
@@ -176,8 +175,7 @@ class Command(PlatformCommand):
         raise SystemExit(subprocess.run(_words(options["command"]), cwd=BASE_DIR, env=environment).returncode)
 
     def _proxy(self, options: dict[str, Any]) -> None:
-        found = tenants(root())
-        reviewed = review(root(), found) if found else Review()
+        reviewed = review(root())
         served = [each for name, each in reviewed.settings.items() if name not in reviewed.problems]
         self.stdout.write(getattr(proxies, options["program"])(served))
 
