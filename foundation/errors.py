@@ -184,6 +184,13 @@ TOO_MANY_VALUES = _add(
     _("JSON has at most {0} brackets, braces and commas here. Send it in several requests, or to Import."),
     413,
 )
+TOO_MANY_OBJECTS = _add(
+    238,
+    "TooManyObjects",
+    _("An import has at most {0} objects. Import the rest by further requests."),
+    413,
+)
+HEADER_TOO_LARGE = _add(239, "HeaderTooLarge", _("The header {0} is larger than {1} bytes."), 431)
 TOO_LARGE_WITHOUT_LOGIN = _add(229, "TooLargeWithoutLogin", _("Without a login a request has at most {0} bytes."), 413)
 RESOURCE_NOT_FOUND = _add(230, "ResourceNotFound", _("There is nothing at {0}."), 404)
 ENTITY_NOT_FOUND = _add(231, "EntityNotFound", _("There is no {0} with the key {1}."), 404)
@@ -634,6 +641,10 @@ class PayloadTooLarge(PlatformError):
 
 class UrlTooLong(PlatformError):
     """414."""
+
+
+class HeaderTooLarge(PlatformError):
+    """431."""
 
 
 class UnsupportedMediaType(PlatformError):

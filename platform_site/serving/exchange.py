@@ -89,6 +89,9 @@ _SAME: dict[str, Any] = {
 #: Name of a header → key of the environ; "" for a name that is dropped.
 _keys: dict[str, str] = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"}
 _KEYS_KEPT = 1000
+#: Maximum of a header, with all its lines: what is longer is left out of the environ, where LONG_HEADER names it.
+HEADER_BYTES: Final = 16 * 1024
+LONG_HEADER: Final = "platform.long_header"
 
 
 def environ_of(scope: Scope) -> dict[str, Any]:
@@ -107,7 +110,9 @@ def environ_of(scope: Scope) -> dict[str, Any]:
         key = _keys.get(name)
         if key is None:
             key = _key(name)
-        if key in environ:
+        if len(value) > HEADER_BYTES or (key in environ and len(environ[key]) + len(value) > HEADER_BYTES):
+            environ[LONG_HEADER] = name
+        elif key in environ:
             # RFC 9110, 5.3; for cookies RFC 9113, 8.2.3.
             environ[key] += ("; " if key == "HTTP_COOKIE" else ",") + value
         elif key:

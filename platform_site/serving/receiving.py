@@ -37,6 +37,8 @@ from platform_site.middleware import assign_request_id
 from platform_site.recorded_requests import record_request
 from platform_site.serving.connection_balance import ConnectionBalance
 from platform_site.serving.exchange import (
+    HEADER_BYTES,
+    LONG_HEADER,
     Application,
     FileAnswer,
     Future,
@@ -185,6 +187,11 @@ class Receiver:
         environ[CONNECTION] = scope.client
         self._balance.use(scope.client)
         self._policy.prepare(environ)
+        if LONG_HEADER in environ:
+            _refuse(
+                protocol, environ, errors.HeaderTooLarge(errors.HEADER_TOO_LARGE, environ[LONG_HEADER], HEADER_BYTES)
+            )
+            return
         length = environ.get("CONTENT_LENGTH", "")
         chunked = "chunked" in environ.get("HTTP_TRANSFER_ENCODING", "").lower()
         if not chunked and (not length.isdigit() or int(length) == 0):

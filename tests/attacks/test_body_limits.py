@@ -14,6 +14,7 @@ import pytest
 from django.conf import settings
 
 from identity.anonymous_forms import MAX_BYTES
+from platform_site.serving.exchange import HEADER_BYTES
 from platform_site.serving.receiving import KNOWN_BYTES
 from tests.acceptance.caller import Caller
 from tests.acceptance.people import Browser, token_request
@@ -66,3 +67,11 @@ def test_a_caller_is_told_the_limit_of_the_domain_api(live_platform: LivePlatfor
     status, text = answer(live_platform, f"{API}{path}", headers, limit + 1)
     assert status == 413
     assert f"larger than {limit} bytes" in text
+
+
+@pytest.mark.parametrize("name", ["Accept-Language", "Cookie", "Prefer"])
+def test_a_long_header_is_refused(live_platform: LivePlatform, name: str) -> None:
+    texts = [{name: "x" * HEADER_BYTES}, {name: "x" * (HEADER_BYTES + 1)}, {name: "x", name.lower(): "y" * 200_000}]
+    answers = [answer(live_platform, "/healthz", each, 0) for each in texts]
+    assert [status == 431 for status, _ in answers] == [False, True, True]
+    assert f"{name.lower()} is larger than {HEADER_BYTES} bytes" in answers[1][1].lower()

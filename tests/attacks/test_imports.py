@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
+from domain.odata.invoke import import_operation, importing
 from domain.odata.write.search_criteria import FIND_BY
 from tests.attacks.access import attacker, digest
 from tests.domain.conftest import api, world
 from tests.domain.security.conftest import MARK, READ_POLICIES, Library, caller, give_role, library, person
 from tests.sample_library.models import Book, Chapter
-from tests.support.api import Api
+from tests.support.api import Api, error_of
 
 __all__ = ["api", "library", "world"]
 
@@ -109,3 +110,41 @@ def test_a_visible_one_is(library: Library, criterion: str) -> None:
     (answer,) = imported(caller(mallory), body)
     assert answer["@odata.id"] == f"Library_Books({library.books['A1']})"
     assert Book._default_manager.get(code="A1").pages == 7
+
+
+@pytest.mark.parametrize("transaction", ["per-object", "all-objects"])
+def test_an_import_of_too_many_objects_is_refused_before_anything_is_changed(
+    api: Api, monkeypatch: pytest.MonkeyPatch, transaction: str
+) -> None:
+    monkeypatch.setattr(import_operation, "MOST_OBJECTS", 2)
+    sign = {"@odata.type": "Erp.General_Currencies_Currency", "Name": "Much"}
+    objects: list[Any] = [{**sign, "CurrencySign": "MUA"}, {**sign, "CurrencySign": "MUB"}]
+    refused = api.post("Import", {"objects": [*objects, 1], "transaction": transaction})
+    assert (refused.status_code, error_of(refused)["type"]) == (413, "TooManyObjects")
+    assert api.get("General_Currencies_Currencies/$count?$filter=Name eq 'Much'").content.endswith(b"0")
+    assert all(each["@erpnet.result"] == "success" for each in imported(api, *objects, transaction=transaction))
+
+
+def test_results_beyond_the_limit_have_no_details(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_operation, "MOST_DETAILED", 1000)
+    first, *others = imported(api, *[1] * 100)
+    assert first["@erpnet.error"]["type"] == "InvalidBody"
+    last = others[-1]
+    assert (last["@erpnet.result"], last["@odata.id"]) == ("fail", None)
+    assert "Import this object again" in last["@erpnet.message"]
+    assert "@erpnet.error" not in last
+
+
+def test_few_large_objects_are_held_at_once(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[int] = []
+    write = importing._Chunk.write
+
+    def writes(chunk: importing._Chunk, retry: Any) -> list[dict[str, Any]]:
+        held.append(len(chunk.bodies))
+        return write(chunk, retry)
+
+    monkeypatch.setattr(importing._Chunk, "write", writes)
+    monkeypatch.setattr(importing, "CHUNK_SIZE", 100_000)
+    notes = {"@odata.type": "Erp.General_Currencies_Currency", "Name": "x" * 40_000}
+    imported(api, *[{**notes, "CurrencySign": f"MU{number}"} for number in range(5)], transaction="all-objects")
+    assert held[0] == 3

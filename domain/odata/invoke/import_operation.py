@@ -31,6 +31,8 @@ from identity.context import CallContext
 JSON = "application/json"
 #: Rows of a preview: maximum and default.
 MOST_PREVIEWED, PREVIEWED = 200, 20
+#: Maximum of objects of an import, whose results are kept in memory, and of bytes of results with all details.
+MOST_OBJECTS, MOST_DETAILED = 300_000, 32 * 1024 * 1024
 _DRY_RUN = "Prefer: erpnet.dry-run"
 #: Options of a spreadsheet: fields of the form that has the file, or in the query string.
 _OPTIONS = ("transaction", "model", "loggingLevel", "mapping", "repository", "preview", "offset", "limit")
@@ -81,7 +83,9 @@ class Import(Operation):
                 target="preview",
             )
         source = JsonObjectFile(file, "objects")
-        options = read_options(source.members())
+        members = source.members()
+        options = read_options(members)
+        _check_count(members["objects"])
         summary = ImportSummary()
         return _answered(call, import_objects(call.context, source.elements(), options, summary), summary)
 
@@ -110,10 +114,18 @@ def kind_of(name: str, media: str) -> str:
     raise errors.UnsupportedMediaType(errors.UNSUPPORTED_MEDIA_TYPE, ", ".join(KINDS), media)
 
 
+def _check_count(objects: int) -> None:
+    """Raise PayloadTooLarge, before anything is changed, for more than MOST_OBJECTS objects or rows."""
+    if objects > MOST_OBJECTS:
+        raise errors.PayloadTooLarge(errors.TOO_MANY_OBJECTS, MOST_OBJECTS)
+
+
 def _answered(call: OperationCall, answers: Iterator[dict[str, Any]], summary: ImportSummary, **members: Any) -> Result:
     # The objects are buffered, because `@erpnet.result` precedes them in the body and is known only after them.
     written = bytearray(b"[")
     for answer in answers:
+        if len(written) > MOST_DETAILED:
+            _shorten(answer)
         written += orjson.dumps(answer)
         written += b","
     written[max(1, len(written) - 1) :] = b"]"
@@ -125,6 +137,16 @@ def _answered(call: OperationCall, answers: Iterator[dict[str, Any]], summary: I
     return Result(body, is_object=True, error=summary.error, failed_parts=summary.failed)
 
 
+def _shorten(answer: dict[str, Any]) -> None:
+    """Leave the details of an object out of its result."""
+    details = [answer.pop(name, None) for name in ("@erpnet.error", "@erpnet.trace", "@erpnet.message")]
+    cells = answer.get("@erpnet.source", {}).pop("cells", None)
+    if cells is not None or any(details):
+        answer["@erpnet.message"] = gettext(
+            "Details are left out, because the answer is too long. Import this object again by itself."
+        )
+
+
 # --- spreadsheets -------------------------------------------------------------------------------------------------
 
 
@@ -133,7 +155,8 @@ def _import_sheets(call: OperationCall, source: SheetSource, given: Mapping[str,
     summary = ImportSummary()
     offset, limit = _number(given, "offset") or 0, _number(given, "limit")
     if "preview" not in given:
-        source.check()
+        rows = source.check()
+        _check_count(max(0, min(rows - offset, rows if limit is None else limit)))
         return _answered(call, import_sheets(context, source, options, summary, offset=offset, limit=limit), summary)
     preview = _previewed(given["preview"])
     found = source.all_sheets()

@@ -1,7 +1,7 @@
 """Imports many objects in one request, individually or all or nothing (spec 03, 3.4).
 
 Objects are read and applied one after another, and each has a result. In per-object mode each has its own dataset and
-commit. In all-objects mode they share one database transaction; datasets of CHUNK objects bound the memory.
+commit. In all-objects mode they share one database transaction; datasets of at most CHUNK objects bound the memory.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from domain.odata.message.json_body import invalid_body
 from domain.odata.message.references import annotation, reference_path
 from domain.odata.write.payload import PayloadReader
 from foundation import dry_runs, errors
-from foundation.batches import batched
 from foundation.error_summaries import ErrorSummary
 from foundation.execution_slot import defer_to_slot
 from foundation.messages import TranslatableMessage as Message
@@ -35,7 +34,8 @@ from foundation.messages import quoted
 from identity.context import CallContext
 
 logger = logging.getLogger(__name__)
-CHUNK = 200
+#: Maximum of objects of a chunk, and of their size (`_size`) before the last one.
+CHUNK, CHUNK_SIZE = 200, 16 * 1024 * 1024
 #: Maximum of different warnings that an import keeps of its commits.
 WARNINGS_KEPT = 100
 TransactionMode = Literal["per-object", "all-objects"]
@@ -204,7 +204,7 @@ def _together(
         iterator = iter(objects)
         try:
             with transaction.atomic():
-                for bodies in batched(iterator, CHUNK):
+                for bodies in _chunks(iterator):
                     chunk = _Chunk(context, options, bodies)
                     result = run_with_retries(chunk.write, locks=locks)
                     answers.writelines(orjson.dumps(answer) + b"\n" for answer in result)
@@ -234,6 +234,29 @@ def _together(
         answers.seek(0)
         for line in answers:
             yield orjson.loads(line)
+
+
+def _chunks(objects: Iterator[Any]) -> Iterator[list[Any]]:
+    """The objects of each chunk; no more are taken from the iterator than are given."""
+    chunk: list[Any] = []
+    size = 0
+    for body in objects:
+        chunk.append(body)
+        size += _size(body)
+        if len(chunk) == CHUNK or size > CHUNK_SIZE:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
+
+
+def _size(value: Any) -> int:
+    """About what a JSON value takes in memory, in bytes."""
+    if isinstance(value, dict):
+        return sum(map(_size, value.values()), 200 * (1 + len(value)))
+    if isinstance(value, list):
+        return sum(map(_size, value), 100)
+    return 100 + (len(value) if isinstance(value, str) else 0)
 
 
 class _Chunk:
