@@ -21,8 +21,9 @@ MAX_WAITING = 10
 
 
 def runs_plan(now: datetime) -> int:
-    """Create the due runs and skip those whose night is over; returns the number of new ones."""
+    """Create the due runs, and skip those whose night is over or whose job is off; returns the number of new ones."""
     _skip_past_nights(now)
+    _skip_inactive(now)
     jobs = list(Job._default_manager.filter(is_active=True).exclude(schedule="None"))
     if not jobs:
         return 0
@@ -79,6 +80,16 @@ def _skip_past_nights(now: datetime) -> None:
             JobRun.objects.filter(pk=run.pk, state=WAITING).update(
                 state=SKIPPED, finished=now, message="The night ended before the job could run."
             )
+
+
+def _skip_inactive(now: datetime) -> None:
+    """Runs that users have started remain: RunNow needs no active job."""
+    waiting = JobRun.objects.filter(state=WAITING, trigger__in=(CRON, NIGHT))
+    inactive = Job._default_manager.filter(pk__in=waiting.values("job_id"), is_active=False)
+    if keys := list(inactive.values_list("pk", flat=True)):
+        waiting.filter(job_id__in=keys).update(
+            state=SKIPPED, finished=now, message="The job was switched off before it could run."
+        )
 
 
 def runs_overdue(now: datetime) -> int:

@@ -59,18 +59,29 @@ def execute(
     values, problems = schema.bind(arguments)
     if problems:
         raise _refused(errors.SCRIPT_ARGUMENTS, problems)
+    outputs: dict[str, Any] = {}
+
+    def check(parameters_json: bytes) -> errors.Refused | None:
+        nonlocal outputs
+        outputs, problems = schema.outputs(orjson.loads(parameters_json))
+        return _refused(errors.SCRIPT_OUTPUTS, problems) if problems else None
+
     dataset.running_steps.append(RunningStep(code, AUTHORS.behind(script), is_rule=False))
     try:
         outcome = script_outcome(
-            source, dataset, kind="Managed", name=code, mode="function_body", parameters=as_doubles(values), depth=depth
+            source,
+            dataset,
+            kind="Managed",
+            name=code,
+            mode="function_body",
+            parameters=as_doubles(values),
+            depth=depth,
+            check=check,
         )
     finally:
         dataset.running_steps.pop()
     if isinstance(outcome, FailedRun):
         return outcome
-    outputs, problems = schema.outputs(orjson.loads(outcome.parameters_json))
-    if problems:
-        return FailedRun(_refused(errors.SCRIPT_OUTPUTS, problems), outcome.restarted, outcome.console)
     return ManagedOutcome(outputs, orjson.loads(outcome.value_json), outcome.console, outcome.duration_ms)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -61,14 +61,12 @@ class FailedRun:
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """A successful run. value_json and parameters_json: results of function bodies."""
+    """A successful run. value_json: the result of a function body."""
 
     console: str
     duration_ms: float
     value_json: bytes
-    parameters_json: bytes
     host_calls: int
-    restarted: bool
 
 
 def pool() -> SandboxPool:
@@ -125,11 +123,13 @@ def script_outcome(
     subject: Record | None = None,
     event: Mapping[str, Any] | None = None,
     depth: int = 0,
+    check: Callable[[bytes], errors.PlatformError | None] | None = None,
 ) -> RunOutcome | FailedRun:
     """Run a source against a dataset with its caller's rights, and record the run. Does not commit.
 
     name    of the managed script or rule, for the history
     depth   number of enclosing scripts
+    check   called with the parameters' JSON of a successful run; its error fails the run
 
     Fails with Refused: SCRIPT_SYNTAX, SCRIPT_THREW, SCRIPT_LIMIT, SCRIPT_OUTPUTS (the result is no JSON),
     SCRIPT_CANCELLED; Unavailable: SANDBOX_BUSY; TooManyRequests: TOO_MANY_SCRIPTS, which is not recorded; any
@@ -170,6 +170,8 @@ def script_outcome(
         console = result.console
         if bridge.cancelled is not None:
             failure = errors.Refused(errors.SCRIPT_CANCELLED, bridge.cancelled, info=_info(None, None, "", console))
+        elif check is not None:
+            failure = check(result.parameters_json)
     except ScriptFailed as exc:
         console, line, column = exc.console, exc.line, exc.column
         failure = _platform_error(exc, bridge)
@@ -191,16 +193,13 @@ def script_outcome(
         failure=failure,
         messages=bridge.messages.to_store(dataset.context),
     )
-    restarted = _restarts(dataset) != restarts
     if failure is not None:
-        return FailedRun(failure, restarted, console, line, column)
+        return FailedRun(failure, _restarts(dataset) != restarts, console, line, column)
     return RunOutcome(
         result.console,
         result.duration_ms,
         result.value_json,
-        result.parameters_json,
         result.host_call_count,
-        restarted,
     )
 
 

@@ -94,13 +94,19 @@ class WebHookAction(ActionType):
         assert template is not None
         if not template.is_active:
             return
-        delivery = delivery_prepare(
-            template,
-            firing.record,
-            event_type=firing.occurrence.type,
-            rule_code=firing.rule.code,
-            events=firing.events,
-        )
+        try:
+            delivery = delivery_prepare(
+                template,
+                firing.record,
+                event_type=firing.occurrence.type,
+                rule_code=firing.rule.code,
+                events=firing.events,
+            )
+        except errors.Refused as exc:
+            if exc.code is not errors.INTERPOLATION_FAILED:
+                raise
+            report_broken(firing.rule, firing.dataset, exc)
+            return
         # The template and the rights of both authors may have changed since the rule was saved.
         hidden = unreadable(firing.rule.author, template.reads, firing.record, firing.events)
         if name := hidden or template.hidden_from_author(firing.record, firing.events):

@@ -55,21 +55,27 @@ class LateDelivery:
         deliveries_insert([delivery for write in writes if (delivery := write.prepared()) is not None])
 
     def prepared(self) -> NewDelivery | None:
-        """The delivery; None if the entity was deleted again, or if the template must or may not send any more.
-
-        Raises as delivery_prepare.
-        """
+        """The delivery; None if the entity was deleted again, or if the template must, may or can not send any more."""
         template, record = web_hook_get(self.template), self._completed()
         if template is None or not template.is_active or record is None:
             return None
         # The references have been checked at the event; the commit may have filled in others.
         hidden = unreadable(self.author, template.reads, record, self.events)
         if name := hidden or template.hidden_from_author(record, self.events):
-            record_failure(f"rule {self.rule_code}", errors.Refused(errors.RULE_BROKEN, self.rule_code, _reason(name)))
+            self._report(_reason(name))
             return None
-        return delivery_prepare(
-            template, record, event_type=self.event_type, rule_code=self.rule_code, events=self.events
-        )
+        try:
+            return delivery_prepare(
+                template, record, event_type=self.event_type, rule_code=self.rule_code, events=self.events
+            )
+        except errors.Refused as exc:
+            if exc.code is not errors.INTERPOLATION_FAILED:
+                raise
+            self._report(exc)
+            return None
+
+    def _report(self, why: object) -> None:
+        record_failure(f"rule {self.rule_code}", errors.Refused(errors.RULE_BROKEN, self.rule_code, why))
 
     def _completed(self) -> Record | None:
         """The entity as at the event, with the values of the commit in place of the empty ones."""

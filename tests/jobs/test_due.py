@@ -123,6 +123,17 @@ def test_a_busy_night_is_skipped_where_the_job_runs_on_idle(api: Api, world: Any
     assert {run.job_name: run.state for run in work_at(TEN)} == {"idle": "Succeeded", "always": "Succeeded"}
 
 
+def test_a_run_that_waits_is_skipped_when_its_job_is_switched_off(api: Api, world: Any) -> None:
+    job = make_job(api, Schedule="Night")
+    busy(world.user, 5)
+    assert [run.state for run in work_at(TEN)] == ["Waiting"]
+    assert api.patch(job, {"IsActive": False}).status_code == 204
+    Session.objects.update(closed=utc_now())
+    (run,) = work_at(TEN)
+    assert (run.state, run.message) == ("Skipped", "The job was switched off before it could run.")
+    assert run_now(api, job).state == "Succeeded"
+
+
 def test_a_night_that_was_busy_to_its_end_is_in_the_history(api: Api, world: Any) -> None:
     make_job(api, Schedule="Night")
     busy(world.user, 5)

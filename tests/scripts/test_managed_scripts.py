@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from scripts import history
+from scripts.models import ScriptRun
 from tests.scripts.cast import make_script
 from tests.support.api import Api, error_of
 
@@ -240,3 +242,12 @@ def test_scripts_that_run_each_other_end(api: Api) -> None:
     path = make_script(api, "return Domain.Systems.Core.ScriptsRepository.query({Code: 'S1'})[0].Execute().returnValue")
     error = error_of(api.post(f"{path}/Execute", {}))
     assert error["code"] == 3104
+
+
+def test_a_run_whose_outputs_are_refused_is_in_the_history_as_failed(api: Api) -> None:
+    path = make_script(api, "parameters.n = 'text';", {"n": {"type": "integer", "direction": "Output"}})
+    assert error_of(api.post(f"{path}/Execute", {}))["type"] == "ScriptOutputsInvalid"
+    history.pending.flush()
+    run = ScriptRun.objects.get()
+    assert run.outcome == "ScriptOutputsInvalid"
+    assert run.message

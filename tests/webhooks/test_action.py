@@ -12,7 +12,7 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from domain.dataset.dataset import Dataset
-from domain.dataset.records.record import ModelName
+from domain.dataset.records.record import ModelName, Record
 from domain.dataset.tables.models import PendingWrite
 from domain.dataset.transactions import domain_transactions
 from domain.entities.document_states import document_change_state, document_make_void
@@ -198,7 +198,7 @@ def test_what_a_domain_transaction_kept_is_inserted_by_one_statement_too(world: 
     assert list(sent) == [f"http://127.0.0.1:9/N{number}" for number in range(3)]
 
 
-def test_a_template_that_names_what_is_gone_refuses_from_then_on(world: World) -> None:
+def test_a_template_that_names_what_is_gone_sends_nothing_and_stops_nobody(world: World) -> None:
     color = make_property(world, "color")
     new_web_hook("http://127.0.0.1:9/", RepositoryName=PRODUCTS, Body='{"color": "{@color}"}')
     write_rule(world, PRODUCTS, ["COMMIT"], actions=[HOOK])
@@ -210,8 +210,51 @@ def test_a_template_that_names_what_is_gone_refuses_from_then_on(world: World) -
     remove_property(world, color)
     dataset = Dataset(world.context)
     new_product(dataset, world, "N2")
-    with pytest.raises(errors.Refused, match="custom property 'color'"):
+    dataset.commit()
+    (warning,) = dataset.warnings
+    assert "custom property 'color'" in warning
+    assert WebHookDelivery.objects.count() == 1
+
+
+def edited_hook(hook: Record, **values: Any) -> None:
+    dataset = Dataset(PLATFORM)
+    stored = dataset.open(hook.repository, hook.id, "update")
+    for name, value in values.items():
+        dataset.set(stored, name, value)
+    dataset.commit()
+    cache_versions.expire()
+
+
+def test_an_edited_template_that_the_event_cannot_fill_stops_only_a_rule_that_refuses(world: World) -> None:
+    hook = new_web_hook("http://127.0.0.1:9/", RepositoryName=PRODUCTS)
+    write_rule(world, PRODUCTS, ["COMMIT"], actions=[HOOK])
+    edited_hook(hook, Body='{"new": "{$NewValue}"}')
+    dataset = Dataset(world.context)
+    new_product(dataset, world, "N1")
+    dataset.commit()
+    (warning,) = dataset.warnings
+    assert "$NewValue" in warning
+    assert not WebHookDelivery.objects.exists()
+
+    condition = ("PartNumber", "Equals", "NONE")
+    edited_hook(hook, Body="{}")
+    write_rule(world, PRODUCTS, ["COMMIT"], conditions=[condition], actions=[HOOK, fail()])
+    edited_hook(hook, Body='{"new": "{$NewValue}"}')
+    dataset = Dataset(world.context)
+    new_product(dataset, world, "NONE")
+    with pytest.raises(errors.Refused, match="NewValue"):
         dataset.commit()
+
+
+def test_a_template_that_is_edited_before_the_commit_of_a_new_entity_stops_nobody(world: World) -> None:
+    hook = new_web_hook("http://127.0.0.1:9/", RepositoryName=ORDERS, Body='{"to": "{State}"}')
+    write_rule(world, ORDERS, [("STATECHANGED", "PLANNED")], actions=[HOOK])
+    dataset = Dataset(world.context)
+    order = new_order(dataset, world)
+    document_change_state(order, "Planned")
+    edited_hook(hook, Body='{"new": "{$NewValue}"}')
+    dataset.commit()
+    assert not WebHookDelivery.objects.exists()
 
 
 def test_events_of_one_entity_are_numbered(world: World) -> None:
