@@ -46,16 +46,34 @@ def _make_firm(document: Record) -> None:
         # After the edit an operation may have moved the document back.
         and not any(change.is_new for change in document.children("StateChanges"))
     ):
-        document.dataset.assign(document, "State", "FirmPlanned")
-        # The user status belongs to the former state.
-        document.user_status = None
-        record_state_change(document, "FirmPlanned", system_initiated=True)
+        _move_to_firm(document)
+
+
+def _make_pending_firm(document: Record) -> None:
+    """Before a caller's edit: as `_make_firm`, for a plan that is not stored yet. The commit could not tell whether the
+    edit came before the plan or after it.
+    """
+    if (
+        document.values["State"] == "Planned"
+        and (document.is_new or document.is_changed("state"))
+        and not document.planning_only
+        and not any(step.is_rule for step in document.dataset.running_steps)
+    ):
+        _move_to_firm(document)
+
+
+def _move_to_firm(document: Record) -> None:
+    document.dataset.assign(document, "State", "FirmPlanned")
+    # The user status belongs to the former state.
+    document.user_status = None
+    record_state_change(document, "FirmPlanned", system_initiated=True)
 
 
 def _document_open(document: Record, attribute: str) -> None:
     """Edit guard of documents."""
     if attribute not in LIFECYCLE:
         _require_editable(document, document.values["Void"], document.values["State"])
+        _make_pending_firm(document)
 
 
 def _root_open(part: Record, attribute: str) -> None:
@@ -63,6 +81,7 @@ def _root_open(part: Record, attribute: str) -> None:
     root = part.root
     if "State" in root.values:
         _require_editable(root, root.values["Void"], root.values["State"])
+        _make_pending_firm(root)
 
 
 def _line_open(line: Record, attribute: str) -> None:

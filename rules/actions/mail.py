@@ -82,7 +82,9 @@ class SendMail(ActionType):
         subject = action.text(1, firing, escape="header")
         body = action.text(2, firing)
         mail = _Mail(firing.rule.code, recipients, subject, body, self._is_readable(action, firing))
-        firing.dataset.defer_write(firing.key("SENDMAIL", action.spec.index), _MailWrite(mail))
+        record = firing.record
+        about = (record.repository.name, record.id) if record.is_new else None
+        firing.dataset.defer_write(firing.key("SENDMAIL", action.spec.index), _MailWrite(mail, record.dataset, about))
 
     def _is_readable(self, action: BoundAction, firing: Firing) -> bool:
         """Whether the caller of a dry run may read all data in the message."""
@@ -120,9 +122,15 @@ class _Mail:
 
 @dataclass(frozen=True, slots=True)
 class _MailWrite:
-    """The part of the commit, in this request or in a later one, that lets the message go (KeepableWrite)."""
+    """The part of the commit, in this request or in a later one, that lets the message go (KeepableWrite).
+
+    about   repository and guid of an entity that was new at the event. If it is deleted again before the commit, there
+            is nothing to tell of
+    """
 
     mail: _Mail
+    dataset: UnitOfWork
+    about: tuple[str, str] | None
 
     def __call__(self) -> None:
         self.write_all([self])
@@ -131,17 +139,18 @@ class _MailWrite:
     def write_all(cls, writes: Sequence[Self]) -> None:
         """Enqueue the messages after the database's commit; robust, because the change can no longer be refused."""
         for write in writes:
-            transaction.on_commit(write.mail, robust=True)
+            if write.about is None or write.dataset.load(*write.about) is not None:
+                transaction.on_commit(write.mail, robust=True)
 
     def freeze(self) -> tuple[str, Any]:
-        """The name of the write handler, and the message as JSON."""
-        return _WRITE_HANDLER, asdict(self.mail)
+        """The name of the write handler, and the message with its entity as JSON."""
+        return _WRITE_HANDLER, {"mail": asdict(self.mail), "about": self.about}
 
 
 @write_handlers.function(_WRITE_HANDLER)
 def mails_enqueue_stored(dataset: UnitOfWork, payloads: Sequence[dict[str, Any]]) -> None:
     """Enqueue the messages that `_MailWrite.freeze` stored."""
-    _MailWrite.write_all([_MailWrite(_Mail(**payload)) for payload in payloads])
+    _MailWrite.write_all([_MailWrite(_Mail(**payload["mail"]), dataset, payload["about"]) for payload in payloads])
 
 
 def send_mail_now(recipients: list[str], subject: str, body: str) -> int:

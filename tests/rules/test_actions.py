@@ -320,6 +320,48 @@ def test_mail_of_an_earlier_request_is_sent_when_its_transaction_commits(
     assert queued == ([(["a@b.example"], "s", "")] if commit else [])
 
 
+def test_an_event_that_is_repeated_after_a_failed_commit_sends_one_mail(
+    world: World, queued: list[Any], django_capture_on_commit_callbacks: Any
+) -> None:
+    write_rule(
+        world, PRODUCTS, [("ATTRIBUTECHANGED", "ScrapRate")], Layer="FrontEnd",
+        actions=[("SENDMAIL", ("Constant", "a@b.example"), ("Interpolate", "{CatalogDescriptionHtml}"))],
+    )  # fmt: skip
+    write_rule(world, PRODUCTS, ["COMMIT"], conditions=[("CatalogDescriptionHtml", "Equals", "one")], actions=[fail()])
+    id = domain_transactions.transaction_begin(world.context, model="frontend")
+    with django_capture_on_commit_callbacks(execute=True):
+        with domain_transactions.opened(world.context, id) as first:
+            record = new_product(first, world, CatalogDescriptionHtml="one")
+            first.set(record, "ScrapRate", Decimal("0.1"))
+        with domain_transactions.opened(world.context, id) as second:
+            with pytest.raises(errors.Refused):
+                second.commit_and_continue()
+            known = second.open(record.repository, record.id)
+            second.set(known, "CatalogDescriptionHtml", "two")
+            second.set(known, "ScrapRate", Decimal("0.2"))
+            second.commit_and_continue()
+    assert [subject for _, subject, _ in queued] == ["two"]
+
+
+@pytest.mark.parametrize("in_later_request", [False, True])
+def test_no_mail_tells_of_a_new_entity_that_is_deleted_before_the_commit(
+    world: World, queued: list[Any], in_later_request: bool, django_capture_on_commit_callbacks: Any
+) -> None:
+    write_rule(world, PRODUCTS, ["CREATENEW"], actions=[("SENDMAIL", ("Constant", "a@b.example"), ("Constant", "s"))])
+    id = domain_transactions.transaction_begin(world.context)
+    with django_capture_on_commit_callbacks(execute=True):
+        with domain_transactions.opened(world.context, id) as first:
+            new_product(first, world, "P3")
+            record = new_product(first, world)
+            if not in_later_request:
+                first.delete(record, by_client=True)
+        with domain_transactions.opened(world.context, id) as second:
+            if in_later_request:
+                second.delete(second.open(record.repository, record.id), by_client=True)
+            second.end(commit=True)
+    assert len(queued) == 1
+
+
 def test_the_worker_sends_by_django_s_mail_backend() -> None:
     assert mail_action.send_mail_now(["a@example.com"], "Subject\nX: y", "Body") == 1
     assert (mail.outbox[0].to, mail.outbox[0].subject, mail.outbox[0].body) == (

@@ -16,6 +16,7 @@ from tests.rules.cast import (
     PRODUCTS,
     World,
     dataset,
+    make_world,
     new_line,
     new_order,
     new_product,
@@ -68,6 +69,37 @@ def test_a_script_changes_what_is_saved(world: World) -> None:
     stored = dataset(world.context).load(PRODUCTS, record.id)
     assert stored is not None
     assert stored.values["ScrapRate"] == Decimal("0.5")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_script_continues_after_rules_of_its_commit_have_changed_its_entities() -> None:
+    """Spec 03, 3.3: after a commit the dataset starts clean. Nobody else was there, so nothing is a conflict."""
+    world = make_world()
+    write_rule(
+        world, PRODUCTS, ["COMMITTED"], conditions=[("ExpiryPeriodDays", "Equals", "3")],
+        actions=[set_value("GuaranteePeriodDays", "30")],
+    )  # fmt: skip
+    source = f"""
+        const p = Domain.General.Products.ProductsRepository.getById('{world.product}');
+        p.ExpiryPeriodDays = 3;
+        Transaction.commit();
+        const seen = p.GuaranteePeriodDays;
+        p.PlanningHorizonDays = 9;
+        Transaction.commit();
+        console.log(seen, p.GuaranteePeriodDays, p.PlanningHorizonDays);
+    """
+    assert services.script_run(source, dataset(world.context), kind="ExecuteScript").console == "30 30 9"
+
+
+def test_a_failed_commit_brings_back_what_its_rule_has_deleted(world: World) -> None:
+    script_rule(world, "if (subject.ExpiryPeriodDays === 1) { subject.delete(); throw new Error('refused'); }")
+    ds = dataset(world.context)
+    record = new_product(ds, world, ExpiryPeriodDays=1)
+    with pytest.raises(errors.Refused):
+        ds.commit()
+    ds.set(record, "ExpiryPeriodDays", 2)
+    ds.commit()
+    assert [found.expiry_period_days for found in dataset(world.context).find_all(PRODUCTS, part_number="P2")] == [2]
 
 
 def test_a_script_cancels_the_operation(world: World) -> None:

@@ -20,7 +20,8 @@ class EditRule:
     validation    called at commit, as other validations
     before_edit   called before each edit with the API name of the attribute, or "" for the entity; raises Refused. A
                   check at commit alone would be wrong: a Domain transaction may edit a document and then release it,
-                  and only edits after the release are refused
+                  and only edits after the release are refused. It may also apply effects that depend on pending
+                  changes before the edit; a stored entity without pending changes stays as it is
     on_edit       called at commit for each record that callers created, changed or deleted; applies the effects
     """
 

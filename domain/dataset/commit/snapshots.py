@@ -43,11 +43,15 @@ def restore(dataset: ChangeTracker, before: Snapshot) -> None:
             record.state = "Unchanged"
             if record.custom_changed:
                 record.custom, record.custom_changed = record.original_custom, False
+    removed = [record for key, (record, *_) in before.items() if key not in dataset.records]
+    dataset.records.update((record.key, record) for record in removed)
     for record, state, values, originals, custom, custom_changed in before.values():
         record.state, record.values, record.original_values = state, values, originals
         record.custom, record.custom_changed = custom, custom_changed
         if dataset.model != "frontend":
             record.dirty.update(originals if state == "Modified" else values)
+    for record in removed:
+        dataset.child_collections.attach(record)
 
 
 def accept_changes(dataset: ChangeTracker, result: CommitResult, stamp: datetime.datetime) -> None:

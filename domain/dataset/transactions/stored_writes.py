@@ -65,7 +65,8 @@ def writes_store(dataset: Dataset, row: DomainTransaction) -> None:
 
 def writes_load(dataset: Dataset, row: DomainTransaction) -> None:
     """Put the stored writes of earlier requests before those of this one, which replace equal keys."""
-    own = dict(dataset.deferred.writes)
+    # After a failed commit those that it has loaded are there, and in the database.
+    own = {key: write for key, write in dataset.deferred.writes.items() if not isinstance(write, ThawedWrite)}
     known = {repr(key) for key in own}
     earlier: dict[object, Callable[[], None]] = {
         kept.key: ThawedWrite(kept.handler, kept.payload, dataset)

@@ -143,8 +143,9 @@ def transaction(bridge: Bridge, verb: str) -> Answer:
     if verb == "commit":
         if isinstance(dataset, TransactionDataset):
             dataset.commit_and_continue()
-        else:
-            dataset.commit()
+        elif dataset.commit().committed_events:
+            # Rules of these events may have changed the entities: they are read again.
+            dataset.discard()
     elif isinstance(dataset, TransactionDataset):
         dataset.rollback_and_continue()
     else:

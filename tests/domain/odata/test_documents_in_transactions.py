@@ -242,6 +242,35 @@ def test_an_edit_makes_a_plan_firm_once(api: Api, world: World) -> None:
     assert _states(api, order) == ["Planned", "FirmPlanned", "Planned"]
 
 
+@pytest.mark.parametrize("model", ["common", "frontend"])
+@pytest.mark.parametrize("is_line", [False, True])
+def test_an_edit_makes_a_plan_of_the_same_transaction_firm(api: Api, world: World, model: str, is_line: bool) -> None:
+    inside = api.begin(model=model)
+    new = inside.create(f"{ORDERS}?$expand=Lines", order_body(world, {"Quantity": 1}))
+    stored = _order(api, world)
+    for order, line in ((new["@odata.id"], new["Lines"][0]["@odata.id"]), stored):
+        assert inside.patch(order, {"DocumentNotes": "before"}).status_code == 204
+        assert inside.post(f"{order}/ChangeState", {"newState": "Planned"}).status_code == 204
+        if is_line:
+            assert inside.patch(line, {"Quantity": 2}).status_code == 204
+        else:
+            assert inside.patch(order, {"DocumentNotes": "after"}).status_code == 204
+        assert inside.read(f"{order}?$select=State")["State"] == "FirmPlanned"
+    assert inside.end().status_code == 204
+    assert _states(api, stored[0]) == _states(api, new["@odata.id"]) == ["Planned", "FirmPlanned"]
+
+
+def test_a_rule_that_edits_what_it_sees_planned_leaves_it_planned(api: Api, world: World) -> None:
+    write_rule(
+        world, "Crm.Sales.SalesOrders", [("STATECHANGED", "PLANNED")], Layer="Common",
+        ScriptLanguage="JavaScript", ScriptText="subject.DocumentNotes = 'planned';",
+    )  # fmt: skip
+    order, _ = _order(api, world)
+    assert api.post(f"{order}/ChangeState", {"newState": "Planned"}).status_code == 204
+    assert api.read(f"{order}?$select=State,DocumentNotes")["DocumentNotes"] == "planned"
+    assert _states(api, order) == ["Planned"]
+
+
 def _states(api: Api, order: str) -> list[str]:
     return [each["NewState"] for each in api.read(f"{order}/StateChanges?$orderby=Id")["value"]]
 
