@@ -210,10 +210,14 @@ DATABASES: dict[str, dict[str, Any]] = {
 DATABASES["default"]["CONN_MAX_AGE"] = None
 if DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
     # A server whose machine is lost refuses nothing: without limits a request would wait for minutes. libpq's
-    # parameters, in seconds and milliseconds; those in the URL win.
+    # parameters, in seconds and milliseconds; those in the URL win. Keepalives are for who waits for an answer, the
+    # user timeout for who sends.
     DATABASES["default"]["OPTIONS"] = {
         "connect_timeout": 5,
         "tcp_user_timeout": 10_000,
+        "keepalives_idle": 5,
+        "keepalives_interval": 2,
+        "keepalives_count": 3,
         **DATABASES["default"].get("OPTIONS", {}),
     }
 #: Aliases of DATABASES.
