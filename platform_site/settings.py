@@ -41,7 +41,7 @@ _data_dir = env.text(
     "DATA_DIR", "./.data", "Where the embedded database, keys and generated secrets live.", kind="path"
 )
 DATA_DIR = BASE_DIR / Path(_data_dir).expanduser()
-BASE_URL = env.url(
+BASE_URL = env.root_url(
     "BASE_URL", "", "Public root of the instance, without a trailing slash; empty: taken from each request."
 )
 HOST = env.text("HOST", "127.0.0.1", "Address that the web server listens on.")
@@ -86,6 +86,14 @@ TENANTS_RUNNING = env.number(
 METRICS_DIR = DATA_DIR / "metrics" / platform.node()
 os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(METRICS_DIR)
 
+_secret_key = env.text(
+    "SECRET_KEY",
+    "",
+    "Secret of at least 32 characters that signs cookies and mailed links, the same on all nodes; empty: "
+    "`DATA_DIR/secret_key`, made on first start.",
+)
+if _secret_key and len(_secret_key) < 32:
+    raise ImproperlyConfigured("SECRET_KEY must be a text of at least 32 characters.")
 # Keys that encrypt stored secrets (foundation.vault).
 ENCRYPTION_KEYS = env.texts(
     "ENCRYPTION_KEYS",
@@ -101,7 +109,7 @@ ALLOWED_HOSTS: list[str] = env.texts(
 ) or ["localhost", "127.0.0.1", "[::1]"]
 if BASE_URL and (_host := urlsplit(BASE_URL).hostname):
     ALLOWED_HOSTS.append(_host)
-TRUSTED_PROXIES = env.texts(
+TRUSTED_PROXIES = env.proxies(
     "TRUSTED_PROXIES",
     ["127.0.0.1", "::1"],
     "Addresses or networks (CIDR) of proxies whose X-Forwarded-For names the caller.",
@@ -278,7 +286,7 @@ CACHES: dict[str, dict[str, Any]] = {
 
 # --- processes and tasks ------------------------------------------------------------------------------------------
 
-WEB_PROCESSES = env.number("WEB_PROCESSES", 2, "Web server processes.")
+WEB_PROCESSES = env.number("WEB_PROCESSES", 2, "Web server processes.", least=1)
 DATABASE_CONNECTIONS = env.number(
     "DATABASE_CONNECTIONS",
     0,
@@ -435,7 +443,7 @@ EGRESS_ALLOW: list[str] = env.destinations(
     "Hosts (`erp.local`, `*.erp.local`) or networks (CIDR) that webhooks and scripts may reach although private. "
     "A placeholder in the host of a webhook's URL may only become one of these hosts.",
 ) + (["127.0.0.0/8", "::1/128"] if DEMO else [])
-SANDBOX_WORKERS = env.number("SANDBOX_WORKERS", 2, "Warm script workers of each web or worker process.")
+SANDBOX_WORKERS = env.number("SANDBOX_WORKERS", 2, "Warm script workers of each web or worker process.", least=1)
 QUERY_SECONDS = env.decimal("QUERY_SECONDS", 30.0, "Time limit of the database for one query of a caller.")
 SCRIPTS_PER_CALLER = env.number(
     "SCRIPTS_PER_CALLER",
@@ -598,4 +606,4 @@ def _generated_secret(name: str) -> str:
     return path.read_text()
 
 
-SECRET_KEY = os.environ.get("SECRET_KEY") or _generated_secret("secret_key")
+SECRET_KEY = _secret_key or _generated_secret("secret_key")

@@ -28,8 +28,11 @@ _HOST_NAME: Final = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(\.(?!-)[A-Za-z0-9-]{1,6
 FIRST_PORT: Final = 20_000
 #: What the pool decides for all its tenants, or what would lead out of a tenant's directory or its databases.
 NOT_OF_A_TENANT: Final = frozenset(
-    {"DATA_DIR", "STATIC_DIR", "HOST", "REDIS_URL", "DEBUG", "TENANTS", "TENANT_IDLE_SECONDS", "TENANTS_RUNNING"}
-)
+    {
+        "DATA_DIR", "STATIC_DIR", "HOST", "REDIS_URL", "DEBUG", "SECRET_KEY", "TENANTS", "TENANT_IDLE_SECONDS",
+        "TENANTS_RUNNING",
+    }
+)  # fmt: skip
 #: Settings of the pool that its tenants have unless theirs say otherwise.
 SHARED: Final = frozenset(
     {"LOG_FORMAT", "LOG_LEVEL", "TRUSTED_PROXIES", "EMAIL_URL", "EMAIL_FROM", "OTEL_EXPORTER_OTLP_ENDPOINT"}
@@ -129,7 +132,7 @@ class Tenant:
 
         A setting that is empty counts as not set, also where `.env` of the pool has it.
         """
-        ours = frozenset(setting.name for setting in SETTINGS) | {"SECRET_KEY"}
+        ours = frozenset(setting.name for setting in SETTINGS)
         return {
             **{name: value for name, value in os.environ.items() if name not in ours},
             **dict.fromkeys(sorted(ours), ""),
