@@ -92,14 +92,16 @@ class Environment:
 
         return self._read(name, "time zone", default, meaning, convert)
 
-    def number(self, name: str, default: int, meaning: str, *, least: int = 0) -> int:
-        """An integer of at least `least`."""
+    def number(self, name: str, default: int, meaning: str, *, least: int = 0, most: int | None = None) -> int:
+        """An integer of at least `least` and at most `most`."""
 
         def convert(raw: str) -> int:
             if not raw.isdecimal():
                 raise ImproperlyConfigured(f"{name} must be a whole number, not {raw!r}.")
             if int(raw) < least:
                 raise ImproperlyConfigured(f"{name} must be at least {least}, not {raw}.")
+            if most is not None and int(raw) > most:
+                raise ImproperlyConfigured(f"{name} must be at most {most}, not {raw}.")
             return int(raw)
 
         return self._read(name, "number", default, meaning, convert)

@@ -361,9 +361,16 @@ OAUTH2_PROVIDER: dict[str, Any] = {
     "OIDC_JWKS_MAX_AGE_SECONDS": 300,
     "OIDC_RP_INITIATED_LOGOUT_ENABLED": True,
     "AUTHORIZATION_CODE_EXPIRE_SECONDS": 60,
-    "ACCESS_TOKEN_EXPIRE_SECONDS": 3600,
-    "ID_TOKEN_EXPIRE_SECONDS": 3600,
-    "REFRESH_TOKEN_EXPIRE_SECONDS": 30 * 24 * 3600,
+    # The public halves of retired keys are kept for longer than a day (identity.oauth.keys).
+    "ACCESS_TOKEN_EXPIRE_SECONDS": env.number(
+        "ACCESS_TOKEN_SECONDS", 3600, "Lifetime of an access token, at most a day.", least=1, most=86_400
+    ),
+    "ID_TOKEN_EXPIRE_SECONDS": env.number(
+        "ID_TOKEN_SECONDS", 3600, "Lifetime of an id token, at most a day.", least=1, most=86_400
+    ),
+    "REFRESH_TOKEN_EXPIRE_SECONDS": env.number(
+        "REFRESH_TOKEN_SECONDS", 2_592_000, "Lifetime of a refresh token; each use gives a new one.", least=1
+    ),
     "ROTATE_REFRESH_TOKEN": True,
     "REFRESH_TOKEN_REUSE_PROTECTION": True,
     # Maximum concurrent requests for client ID metadata documents per process; unknown callers can cause them.
