@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 from zoneinfo import available_timezones
 
 import environ
@@ -55,6 +56,24 @@ class Environment:
 
         return self._read(name, "url", default, meaning, lambda raw: to_url(name, raw, schemes))
 
+    def root_url(self, name: str, default: str, meaning: str) -> str:
+        """The http or https URL of a host, perhaps with a port, without a trailing slash."""
+
+        def convert(raw: str) -> str:
+            try:
+                parts = urlsplit(raw)
+                is_root = parts.scheme in {"http", "https"} and parts.hostname and "@" not in parts.netloc
+                is_root = is_root and parts.port != 0 and not (parts.path.strip("/") or parts.query or parts.fragment)
+            except ValueError:  # no port, or no IPv6 address
+                is_root = False
+            if not is_root:
+                raise ImproperlyConfigured(
+                    f"{name} must be https:// or http:// and a host, without a path, not {raw!r}."
+                )
+            return raw.rstrip("/")
+
+        return self._read(name, "url", default, meaning, convert)
+
     def time_zone(self, name: str, default: str, meaning: str) -> str:
         """The name of a time zone."""
 
@@ -65,10 +84,18 @@ class Environment:
 
         return self._read(name, "time zone", default, meaning, convert)
 
-    def number(self, name: str, default: int, meaning: str) -> int:
-        """A non-negative integer."""
+    def number(self, name: str, default: int, meaning: str, *, least: int = 0, most: int | None = None) -> int:
+        """An integer of at least `least` and at most `most`."""
 
-        return self._read(name, "number", default, meaning, lambda raw: to_number(name, raw))
+        def convert(raw: str) -> int:
+            number = to_number(name, raw)
+            if number < least:
+                raise ImproperlyConfigured(f"{name} must be at least {least}, not {raw}.")
+            if most is not None and number > most:
+                raise ImproperlyConfigured(f"{name} must be at most {most}, not {raw}.")
+            return number
+
+        return self._read(name, "number", default, meaning, convert)
 
     def decimal(self, name: str, default: float, meaning: str) -> float:
         """A number such as 2 or 0.5."""
@@ -106,6 +133,21 @@ class Environment:
             for entry in entries:
                 if not _HOST.fullmatch(entry) and not _is_network(entry.strip("[]")):
                     raise ImproperlyConfigured(f"{name} must have hosts or networks such as 10.0.0.0/8, not {entry!r}.")
+            return entries
+
+        return self._read(name, "list", default, meaning, convert)
+
+    def proxies(self, name: str, default: list[str], meaning: str) -> list[str]:
+        """Comma-separated addresses and networks (CIDR), or `*` alone."""
+
+        def convert(raw: str) -> list[str]:
+            entries = [item.strip() for item in raw.split(",") if item.strip()]
+            for entry in entries if entries != ["*"] else ():
+                # The server trusts nobody for a name, or for a network with bits of a host.
+                if not _is_network(entry, strict=True):
+                    raise ImproperlyConfigured(
+                        f"{name} must be addresses and networks such as 10.0.0.0/8, not {entry!r}."
+                    )
             return entries
 
         return self._read(name, "list", default, meaning, convert)
@@ -183,9 +225,9 @@ _ENGINES = frozenset({"django.db.backends.postgresql", "django.db.backends.sqlit
 _HOST = re.compile(r"(\*\.)?[\w-]+(\.[\w-]+)*\.?")
 
 
-def _is_network(text: str) -> bool:
+def _is_network(text: str, *, strict: bool = False) -> bool:
     try:
-        ipaddress.ip_network(text, strict=False)
+        ipaddress.ip_network(text, strict=strict)
     except ValueError:
         return False
     return True

@@ -41,7 +41,7 @@ _data_dir = env.text(
     "DATA_DIR", "./.data", "Where the embedded database, keys and generated secrets live.", kind="path"
 )
 DATA_DIR = BASE_DIR / Path(_data_dir).expanduser()
-BASE_URL = env.url(
+BASE_URL = env.root_url(
     "BASE_URL", "", "Public root of the instance, without a trailing slash; empty: taken from each request."
 )
 HOST = env.text("HOST", "127.0.0.1", "Address that the web server listens on.")
@@ -86,6 +86,14 @@ TENANTS_RUNNING = env.number(
 METRICS_DIR = DATA_DIR / "metrics" / platform.node()
 os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(METRICS_DIR)
 
+_secret_key = env.text(
+    "SECRET_KEY",
+    "",
+    "Secret of at least 32 characters that signs cookies and mailed links, the same on all nodes; empty: "
+    "`DATA_DIR/secret_key`, made on first start.",
+)
+if _secret_key and len(_secret_key) < 32:
+    raise ImproperlyConfigured("SECRET_KEY must be a text of at least 32 characters.")
 # Keys that encrypt stored secrets (foundation.vault).
 ENCRYPTION_KEYS = env.texts(
     "ENCRYPTION_KEYS",
@@ -101,7 +109,7 @@ ALLOWED_HOSTS: list[str] = env.texts(
 ) or ["localhost", "127.0.0.1", "[::1]"]
 if BASE_URL and (_host := urlsplit(BASE_URL).hostname):
     ALLOWED_HOSTS.append(_host)
-TRUSTED_PROXIES = env.texts(
+TRUSTED_PROXIES = env.proxies(
     "TRUSTED_PROXIES",
     ["127.0.0.1", "::1"],
     "Addresses or networks (CIDR) of proxies whose X-Forwarded-For names the caller.",
@@ -210,10 +218,14 @@ DATABASES: dict[str, dict[str, Any]] = {
 DATABASES["default"]["CONN_MAX_AGE"] = None
 if DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
     # A server whose machine is lost refuses nothing: without limits a request would wait for minutes. libpq's
-    # parameters, in seconds and milliseconds; those in the URL win.
+    # parameters, in seconds and milliseconds; those in the URL win. Keepalives are for who waits for an answer, the
+    # user timeout for who sends.
     DATABASES["default"]["OPTIONS"] = {
         "connect_timeout": 5,
         "tcp_user_timeout": 10_000,
+        "keepalives_idle": 5,
+        "keepalives_interval": 2,
+        "keepalives_count": 3,
         **DATABASES["default"].get("OPTIONS", {}),
     }
 #: Aliases of DATABASES.
@@ -274,7 +286,7 @@ CACHES: dict[str, dict[str, Any]] = {
 
 # --- processes and tasks ------------------------------------------------------------------------------------------
 
-WEB_PROCESSES = env.number("WEB_PROCESSES", 2, "Web server processes.")
+WEB_PROCESSES = env.number("WEB_PROCESSES", 2, "Web server processes.", least=1)
 DATABASE_CONNECTIONS = env.number(
     "DATABASE_CONNECTIONS",
     0,
@@ -349,9 +361,16 @@ OAUTH2_PROVIDER: dict[str, Any] = {
     "OIDC_JWKS_MAX_AGE_SECONDS": 300,
     "OIDC_RP_INITIATED_LOGOUT_ENABLED": True,
     "AUTHORIZATION_CODE_EXPIRE_SECONDS": 60,
-    "ACCESS_TOKEN_EXPIRE_SECONDS": 3600,
-    "ID_TOKEN_EXPIRE_SECONDS": 3600,
-    "REFRESH_TOKEN_EXPIRE_SECONDS": 30 * 24 * 3600,
+    # The public halves of retired keys are kept for longer than a day (identity.oauth.keys).
+    "ACCESS_TOKEN_EXPIRE_SECONDS": env.number(
+        "ACCESS_TOKEN_SECONDS", 3600, "Lifetime of an access token, at most a day.", least=1, most=86_400
+    ),
+    "ID_TOKEN_EXPIRE_SECONDS": env.number(
+        "ID_TOKEN_SECONDS", 3600, "Lifetime of an id token, at most a day.", least=1, most=86_400
+    ),
+    "REFRESH_TOKEN_EXPIRE_SECONDS": env.number(
+        "REFRESH_TOKEN_SECONDS", 2_592_000, "Lifetime of a refresh token; each use gives a new one.", least=1
+    ),
     "ROTATE_REFRESH_TOKEN": True,
     "REFRESH_TOKEN_REUSE_PROTECTION": True,
     # Maximum concurrent requests for client ID metadata documents per process; unknown callers can cause them.
@@ -431,7 +450,7 @@ EGRESS_ALLOW: list[str] = env.destinations(
     "Hosts (`erp.local`, `*.erp.local`) or networks (CIDR) that webhooks and scripts may reach although private. "
     "A placeholder in the host of a webhook's URL may only become one of these hosts.",
 ) + (["127.0.0.0/8", "::1/128"] if DEMO else [])
-SANDBOX_WORKERS = env.number("SANDBOX_WORKERS", 2, "Warm script workers of each web or worker process.")
+SANDBOX_WORKERS = env.number("SANDBOX_WORKERS", 2, "Warm script workers of each web or worker process.", least=1)
 QUERY_SECONDS = env.decimal("QUERY_SECONDS", 30.0, "Time limit of the database for one query of a caller.")
 SCRIPTS_PER_CALLER = env.number(
     "SCRIPTS_PER_CALLER",
@@ -598,4 +617,4 @@ def _generated_secret(name: str) -> str:
     return path.read_text()
 
 
-SECRET_KEY = os.environ.get("SECRET_KEY") or _generated_secret("secret_key")
+SECRET_KEY = _secret_key or _generated_secret("secret_key")

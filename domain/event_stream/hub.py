@@ -39,7 +39,8 @@ class Hub(Listeners[Subscription]):
     """The subscribers of this process."""
 
     look_seconds = 0.2
-    places = 800
+    #: A process may be a node of its own, which has 1,000 (spec 13, 13.5), also for one caller.
+    places = 1_100
     reserved = 100
 
     def __init__(self) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from django.core.management.base import CommandError
-
 from foundation import errors
 from identity.context import CallContext
-from identity.models import User
+from identity.management.support import user_get
 from identity.permissions import permissions_for
 
 
@@ -17,9 +15,7 @@ def context_of(login: str) -> CallContext:
     """
     if not login:
         return CallContext(user=None)
-    user = User.objects.filter(login=login).first()
-    if user is None:
-        raise CommandError(f"There is no user with the login {login}.")
+    user = user_get(login)
     return CallContext(user=user.as_caller("en"), permissions=permissions_for(str(user.pk), is_admin=user.is_admin))
 
 

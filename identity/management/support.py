@@ -14,6 +14,7 @@ from identity.models import TrustedApplication, User
 
 Row = dict[str, Any]
 _DURATION = re.compile(r"(\d+)([hd])")
+_MAX_HOURS = 36_500 * 24
 
 
 class _HelpFormatter(DjangoHelpFormatter):
@@ -77,8 +78,10 @@ def duration(text: str) -> datetime.timedelta:
     match = _DURATION.fullmatch(text)
     if match is None:
         raise CommandError(f"{text!r} is not a duration such as 12h or 30d.")
-    amount, unit = int(match[1]), match[2]
-    return datetime.timedelta(hours=amount) if unit == "h" else datetime.timedelta(days=amount)
+    hours = int(match[1]) * (1 if match[2] == "h" else 24)
+    if hours > _MAX_HOURS:
+        raise CommandError(f"{text!r} is more than {_MAX_HOURS // 24}d.")
+    return datetime.timedelta(hours=hours)
 
 
 def _text(value: object) -> str:

@@ -38,8 +38,8 @@ CACHE_VERSION = "keys"
 _KEY_BITS = 2048
 # The keys are cached for max-age, and by stale-while-revalidate for as long again (the toolkit's JwksInfoView).
 PUBLISHED_BEFORE_USE = datetime.timedelta(seconds=2 * oauth2_settings.OIDC_JWKS_MAX_AGE_SECONDS)
-# Refresh tokens are not signed; the longest-lived signed token is an access or id token.
-_PUBLISHED_AFTER_RETIREMENT = datetime.timedelta(hours=2)
+# For clocks and caches that are behind.
+_MARGIN = datetime.timedelta(minutes=50)
 # Applications send long expired id tokens as hints at sign-out (RP-Initiated Logout, 2).
 _REMEMBERED_AFTER_RETIREMENT = datetime.timedelta(days=90)
 
@@ -126,7 +126,7 @@ def _load(version: int) -> KeySet:
     active = known[-1] if known else mine[0]
     later = [row.created + PUBLISHED_BEFORE_USE for row in mine if row.created > active.created]
     rows = [row for row in rows if row.retired is None or row.retired > now - _REMEMBERED_AFTER_RETIREMENT]
-    oldest = now - _PUBLISHED_AFTER_RETIREMENT
+    oldest = now - _published_after_retirement()
     # The one that signs first, for clients that read no other, and then the newest first.
     published = [row for row in reversed(rows) if row.retired is None or row.retired > oldest]
     published.sort(key=lambda row: row.kid != active.kid)
@@ -175,10 +175,16 @@ def _keys_of(rows: Iterable[SigningKey]) -> dict[str, RSAPublicKey]:
     return {row.kid: PyJWK.from_dict(row.public_jwk).key for row in rows}
 
 
+def _published_after_retirement() -> datetime.timedelta:
+    """How long tokens may use a retired key, which signs until its successor does. Refresh tokens are not signed."""
+    longest = max(oauth2_settings.ACCESS_TOKEN_EXPIRE_SECONDS, oauth2_settings.ID_TOKEN_EXPIRE_SECONDS)
+    return datetime.timedelta(seconds=longest) + PUBLISHED_BEFORE_USE + _MARGIN
+
+
 def _prune() -> None:
     """Delete private halves of retired keys, and public halves that no id token hint or audit head needs."""
     now = utc_now()
-    _delete_private(SigningKey.objects.filter(retired__lt=now - _PUBLISHED_AFTER_RETIREMENT))
+    _delete_private(SigningKey.objects.filter(retired__lt=now - _published_after_retirement()))
     # The signatures of heads of the audit chain are verified as long as the heads are kept.
     old = SigningKey.objects.filter(retired__lt=now - _REMEMBERED_AFTER_RETIREMENT)
     old.exclude(kid__in=AuditHead.objects.values("kid")).delete()

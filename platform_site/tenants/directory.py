@@ -108,7 +108,7 @@ class Tenant:
 
         A setting that is empty counts as not set, also where `.env` of the pool has it.
         """
-        ours = frozenset(setting.name for setting in SETTINGS) | {"SECRET_KEY"}
+        ours = frozenset(setting.name for setting in SETTINGS)
         return {
             **{name: value for name, value in os.environ.items() if name not in ours},
             **dict.fromkeys(sorted(ours), ""),

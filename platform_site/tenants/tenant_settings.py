@@ -28,8 +28,11 @@ from platform_site.environment import BASE_DIR, SETTINGS, Environment, to_number
 _HOST_NAME: Final = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(\.(?!-)[A-Za-z0-9-]{1,63})*")
 #: What the pool decides for all its tenants, or what would lead out of a tenant's directory or its databases.
 NOT_OF_A_TENANT: Final = frozenset(
-    {"DATA_DIR", "STATIC_DIR", "HOST", "REDIS_URL", "DEBUG", "TENANTS", "TENANT_IDLE_SECONDS", "TENANTS_RUNNING"}
-)
+    {
+        "DATA_DIR", "STATIC_DIR", "HOST", "REDIS_URL", "DEBUG", "SECRET_KEY", "TENANTS", "TENANT_IDLE_SECONDS",
+        "TENANTS_RUNNING",
+    }
+)  # fmt: skip
 #: Parameters of a connection that may name another server or database than the rest of the URL.
 _LEADS_ELSEWHERE: Final = frozenset({"host", "hostaddr", "port", "dbname", "service", "servicefile"})
 #: Variables of OpenTelemetry's SDK that name files.

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
+import psycopg
 import pytest
 import requests
 
@@ -184,6 +185,15 @@ def survive(cluster: PatroniCluster, directory: Path, receiver: LoopbackReceiver
             f"{len(repeating.created)} created by key; "
             f"seconds to the next success: median {statistics.median(waits):.1f}, at most {max(waits):.1f}"
         )
+
+
+def test_nodes_and_standbys_are_let_in_with_tls_only(cluster: PatroniCluster) -> None:
+    encrypted = "SELECT ssl FROM pg_stat_ssl WHERE pid = %s OR pid IN (SELECT pid FROM pg_stat_replication)"
+    with psycopg.connect(cluster.url) as connection:
+        found = connection.execute(encrypted, [connection.info.backend_pid]).fetchall()
+    assert found == [(True,)] * 2
+    with pytest.raises(psycopg.OperationalError, match="no encryption"):
+        psycopg.connect(f"{cluster.url}&sslmode=disable")
 
 
 def test_nothing_is_lost_when_the_primary_is_killed(

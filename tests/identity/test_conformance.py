@@ -158,6 +158,17 @@ class TestConfiguration:
         out = browser.client.get(END_SESSION, {"id_token_hint": tokens["id_token"]})
         assert b"signed out" in out.content
 
+    def test_a_retired_key_is_published_as_long_as_its_tokens_may_live(self, browser: Browser, settings: Any) -> None:
+        settings.OAUTH2_PROVIDER = {**settings.OAUTH2_PROVIDER, "ACCESS_TOKEN_EXPIRE_SECONDS": 12 * 3600}
+        tokens = browser.tokens()
+        old = jwt.get_unverified_header(tokens["access_token"])["kid"]
+        keys.keys_rotate(by=OPERATOR)
+        SigningKey.objects.filter(kid=old).update(retired=utc_now() - datetime.timedelta(hours=11))
+        keys.keys_rotate(by=OPERATOR)
+        published = browser.client.get("/id/.well-known/openid-configuration/jwks").json()["keys"]
+        assert old in {key["kid"] for key in published}
+        assert browser.client.get(USERINFO, headers=bearer(tokens)).status_code == 200
+
 
 # --- Basic OP: the authorization request --------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from django.contrib.sessions.models import Session as BrowserSession
-from django.core.management import BaseCommand, call_command, get_commands, load_command_class
+from django.core.management import BaseCommand, CommandError, call_command, get_commands, load_command_class
 
 from domain.dataset.tables.history import ObjectChange, ObjectChangeset
 from domain.dataset.tables.models import ChangeFeedEntry, DomainTransaction, IdempotentAnswer
@@ -252,6 +252,35 @@ def test_what_is_wrong_is_said_with_its_cure_and_the_rest_is_still_examined(tmp_
     assert "migrations are due" in done.stdout
     assert "→ manage.py migrate" in done.stdout
     assert "✓ disk" in done.stdout
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "line,told",
+    [
+        ("redeliver_webhooks --id abc", "'abc' is not the id of a delivery"),
+        ("export_config --output {files}/missing/config.yaml", "cannot be written"),
+        ("import_config {files}/latin.yaml", "is not UTF-8"),
+        ("issue_token ServiceDemoClient --user demo --lifetime 99999999999d", "is more than 36500d"),
+        ("run_script - --user nobody", "There is no user 'nobody'"),
+        ("export_data General_Currencies_Currencies --user nobody", "There is no user 'nobody'"),
+    ],
+)
+def test_wrong_input_is_a_sentence(line: str, told: str, tmp_path: Path) -> None:
+    seed_identity()
+    (tmp_path / "latin.yaml").write_bytes("version: 1 # ä".encode("latin-1"))
+    with pytest.raises(CommandError, match=told):
+        call_command(*shlex.split(line.format(files=tmp_path)))
+
+
+@pytest.mark.django_db
+def test_a_script_runs_as_a_user_whose_login_is_written_in_another_case(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seed_identity()
+    (tmp_path / "script.js").write_text("console.log(Action.user.login)")
+    call_command("run_script", str(tmp_path / "script.js"), "--user", "DEMO")
+    assert capsys.readouterr().out == "demo\n"
 
 
 @pytest.mark.process

@@ -41,7 +41,14 @@ def test_a_replica_has_the_options_of_its_url(tmp_path: Path) -> None:
 def test_a_primary_whose_machine_is_lost_is_not_waited_for_long(tmp_path: Path) -> None:
     url = "postgres://user@db-1,db-2/platform?target_session_attrs=read-write&connect_timeout=3"
     options = options_of("default", tmp_path, {"DATABASE_URL": url})
-    for option in ("'connect_timeout': 3", "'tcp_user_timeout': 10000", "'target_session_attrs': 'read-write'"):
+    for option in (
+        "'connect_timeout': 3",
+        "'tcp_user_timeout': 10000",
+        "'keepalives_idle': 5",
+        "'keepalives_interval': 2",
+        "'keepalives_count': 3",
+        "'target_session_attrs': 'read-write'",
+    ):
         assert option in options
 
 

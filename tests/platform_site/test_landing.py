@@ -20,7 +20,21 @@ def test_the_root_leads_on(client: Client) -> None:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("name,value", [("DEBUG", "perhaps"), ("LICENSE_SESSIONS", "many")])
+@pytest.mark.parametrize(
+    "name,value",
+    [
+        ("DEBUG", "perhaps"),
+        ("LICENSE_SESSIONS", "many"),
+        ("BASE_URL", "ftp://erp.example.com"),
+        ("BASE_URL", "https://"),
+        ("BASE_URL", "https://erp.example.com/erp"),
+        ("BASE_URL", "https://erp.example.com:0x50"),
+        ("TRUSTED_PROXIES", "127.0.0.1,10.0.0.5/24"),
+        ("TRUSTED_PROXIES", "proxy.internal"),
+        ("WEB_PROCESSES", "0"),
+        ("SECRET_KEY", "x"),
+    ],
+)
 def test_a_wrong_setting_is_one_sentence(name: str, value: str, tmp_path: object) -> None:
     environment = {
         **os.environ,

@@ -20,11 +20,13 @@ import requests
 import yaml
 
 from tests.deploy.dockerfile import DEPLOY
+from tests.support.certificates import certificate_for
 from tests.support.platform import free_port
 from tests.support.programs import missing, requires_program
 from tests.support.waiting import eventually
 
 _SAMPLE = DEPLOY / "patroni"
+_PASSWORD = "none"
 
 
 @dataclass
@@ -38,7 +40,7 @@ class Node:
 
     @property
     def url(self) -> str:
-        return f"postgres://postgres@127.0.0.1:{self.port}/postgres"
+        return f"postgres://postgres:{_PASSWORD}@127.0.0.1:{self.port}/postgres"
 
     def state(self) -> dict[str, Any]:
         """What Patroni says of it."""
@@ -68,7 +70,7 @@ class PatroniCluster:
     def url(self) -> str:
         """DATABASE_URL: whichever is the primary."""
         hosts = ",".join(f"127.0.0.1:{node.port}" for node in self.nodes)
-        return f"postgres://postgres@{hosts}/postgres?target_session_attrs=read-write"
+        return f"postgres://postgres:{_PASSWORD}@{hosts}/postgres?target_session_attrs=read-write"
 
     def primary(self) -> Node | None:
         """The primary; None while there is none, or no standby has everything that it commits."""
@@ -117,9 +119,12 @@ def patroni_cluster() -> Iterator[PatroniCluster]:
         directory = Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix="patroni-", ignore_cleanup_errors=True))
         )
+        certificate = certificate_for("127.0.0.1", directory)
+        certificate.chmod(0o600)
         as_user: list[str] = []
         if os.geteuid() == 0:  # the server refuses to run as root
             shutil.chown(directory, "postgres")
+            shutil.chown(certificate, "postgres")
             as_user = ["runuser", "-u", "postgres", "--"]
         client_port = free_port()
         _run(stack, [*as_user, etcd], directory / "etcd.log", _etcd_environment(directory, client_port))
@@ -128,7 +133,7 @@ def patroni_cluster() -> Iterator[PatroniCluster]:
             node = Node(f"db-{number}", directory / f"db-{number}", free_port(), free_port())
             cluster.nodes.append(node)
             path = directory / f"db-{number}.yml"
-            path.write_text(yaml.safe_dump(_settings(node, client_port, programs[-1].parent)))
+            path.write_text(yaml.safe_dump(_settings(node, client_port, programs[-1].parent, certificate)))
             path.chmod(0o644)
             _run(stack, [*as_user, patroni, str(path)], directory / f"{node.name}.log", {"PATH": os.environ["PATH"]})
         if not eventually(cluster.is_whole, 120):
@@ -154,7 +159,7 @@ def _etcd_environment(directory: Path, client_port: int) -> dict[str, str]:
     }
 
 
-def _settings(node: Node, client_port: int, programs: Path) -> dict[str, Any]:
+def _settings(node: Node, client_port: int, programs: Path, certificate: Path) -> dict[str, Any]:
     """The sample with this machine's addresses, quick looks, and a server that waits for no disk."""
     settings: dict[str, Any] = yaml.safe_load((_SAMPLE / "patroni.yml").read_text())
     settings["name"] = node.name
@@ -164,9 +169,9 @@ def _settings(node: Node, client_port: int, programs: Path) -> dict[str, Any]:
     dcs = settings["bootstrap"]["dcs"]
     dcs |= {"loop_wait": 1, "retry_timeout": 3}
     dcs["postgresql"]["parameters"] |= {"fsync": "off", "full_page_writes": "off", "wal_keep_size": "64MB"}
-    trusted = ["local all all trust", "host all all 127.0.0.1/32 trust", "host replication all 127.0.0.1/32 trust"]
-    settings["bootstrap"]["pg_hba"] = trusted
+    dcs["postgresql"]["parameters"] |= {"ssl_cert_file": str(certificate), "ssl_key_file": str(certificate)}
     postgresql = settings["postgresql"]
+    postgresql["pg_hba"] = [line.replace("10.0.0.0/24", "127.0.0.1/32") for line in postgresql["pg_hba"]]
     postgresql |= {
         "listen": f"127.0.0.1:{node.port}",
         "connect_address": f"127.0.0.1:{node.port}",
@@ -176,7 +181,7 @@ def _settings(node: Node, client_port: int, programs: Path) -> dict[str, Any]:
         "parameters": {"unix_socket_directories": str(node.directory.parent)},
     }
     for role in postgresql["authentication"].values():
-        role["password"] = "none"
+        role["password"] = _PASSWORD
     return settings
 
 

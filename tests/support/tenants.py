@@ -47,7 +47,7 @@ class Pool:
     @property
     def environment(self) -> dict[str, str]:
         """What the pool and commands are run with."""
-        names = {each.name for each in SETTINGS} | {"SECRET_KEY", "DJANGO_SETTINGS_MODULE"}
+        names = {each.name for each in SETTINGS} | {"DJANGO_SETTINGS_MODULE"}
         plain = {name: value for name, value in os.environ.items() if name not in names}
         own = {"TENANTS": str(self.tenants), "DATA_DIR": str(self.path / "own")}
         return {**plain, **own, **self.settings}

@@ -80,7 +80,7 @@ def test_a_name_is_never_a_path(root: Path, name: str) -> None:
         ({"REDIS_URL": "redis://127.0.0.1/0"}, "REDIS_URL is not a setting of a tenant"),
         ({"STATIC_DIR": "/elsewhere"}, "STATIC_DIR is not a setting of a tenant"),
         ({"TENANTS": "/elsewhere"}, "TENANTS is not a setting of a tenant"),
-        ({"SECRET_KEY": "known"}, "There is no setting SECRET_KEY"),
+        ({"SECRET_KEY": "known"}, "SECRET_KEY is not a setting of a tenant"),
         ({"LD_PRELOAD": "/x.so"}, "There is no setting LD_PRELOAD"),
         ({"INSTANCE_LOGO": "../bob/data/logo.png"}, "INSTANCE_LOGO of ada must be a file below"),
         (

@@ -64,7 +64,7 @@ def test_a_tenant_has_what_a_plain_instance_has(tmp_path: Path) -> None:
         "DEMO": "0",
         "DATA_DIR": str(pool_data),
         "TENANTS": str(tmp_path / "tenants"),
-        "SECRET_KEY": "of-the-pool",
+        "SECRET_KEY": "of-the-pool" * 3,
     }
     in_the_fork = derived(of_the_pool, tmp_path / "fork.json", str(tenant.path))
     environment = dict(json.loads(in_the_fork["derived"]["environment"]))

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from audit.actors import OPERATOR
 from audit.record import record
@@ -36,6 +36,9 @@ class Command(PlatformCommand):
         else:
             text = configuration.dump(document)
         if options["output"]:
-            Path(options["output"]).write_text(text, encoding="utf-8")
+            try:
+                Path(options["output"]).write_text(text, encoding="utf-8")
+            except OSError as exc:
+                raise CommandError(f"{options['output']} cannot be written: {exc}") from exc
         else:
             self.stdout.write(text, ending="")

@@ -48,6 +48,8 @@ class Command(PlatformCommand):
                 record(
                     ConfigurationChanged, by=OPERATOR, subject="import_config", objects=len(differences), first=changes
                 )
+        except UnicodeDecodeError as exc:
+            raise CommandError(f"{options['file']} is not UTF-8: {exc}") from exc
         except (OSError, ConfigurationError) as exc:
             raise CommandError(str(exc)) from exc
         except PlatformError as exc:

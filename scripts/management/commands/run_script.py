@@ -14,8 +14,7 @@ from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
 from foundation import errors
 from identity.context import CallContext, Caller
-from identity.management.support import PlatformCommand
-from identity.models import User
+from identity.management.support import PlatformCommand, user_get
 from identity.permissions import permissions_for
 from scripts import history, managed
 from scripts.services import FailedRun, script_run
@@ -90,9 +89,7 @@ def _context(login: str | None) -> CallContext:
     """The user's context; without a login that of the platform itself."""
     if login is None:
         return CallContext(user=None, client_initiated=False)
-    user = User.objects.filter(login=login).first()
-    if user is None:
-        raise CommandError(f"There is no user {login}.")
+    user = user_get(login)
     caller = Caller(user.id, user.login, str(user), user.email or "", is_admin=user.is_admin)
     return CallContext(
         user=caller,

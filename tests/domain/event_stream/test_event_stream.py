@@ -261,7 +261,7 @@ def test_the_stream_is_described(platform: LivePlatform, caller: Caller) -> None
 
 @pytest.mark.fuzz
 def test_a_thousand_subscribers_hear_of_a_change_within_a_second() -> None:
-    with start_platform(settings={"WEB_PROCESSES": "2"}) as platform:
+    with start_platform(settings={"WEB_PROCESSES": "1"}) as platform:
         caller = Caller(platform)
         split = urlsplit(platform.base_url)
         token = caller.http.headers["Authorization"]

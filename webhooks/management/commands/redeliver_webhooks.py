@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 from django.utils.dateparse import parse_date, parse_datetime
 from django.utils.timezone import is_naive
 
+from foundation.guids import is_guid
 from identity.management.support import PlatformCommand
 from webhooks.models import REDELIVERABLE_STATES, WebHookDelivery
 from webhooks.services import deliveries_redeliver
@@ -52,6 +53,9 @@ class Command(PlatformCommand):
 
     def _selected(self, options: dict[str, Any]) -> QuerySet[WebHookDelivery]:
         if options["ids"]:
+            wrong = [id for id in options["ids"] if not is_guid(id)]
+            if wrong:
+                raise CommandError(f"{wrong[0]!r} is not the id of a delivery.")
             deliveries = WebHookDelivery.objects.filter(pk__in=options["ids"], state__in=REDELIVERABLE_STATES)
         else:
             deliveries = WebHookDelivery.objects.filter(state=options["state"] or "Failed")
