@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.conf import settings
 from django.db import DatabaseError, DataError, IntegrityError, OperationalError, connections
 
 from domain.database import time_limit
@@ -82,7 +81,7 @@ def known_error(exc: DatabaseError) -> Exception:
 def _from_limits(exc: OperationalError) -> Exception:
     """BadRequest for an operational error that reports a limit of the database; any other error unchanged."""
     if time_limit.was_exceeded(exc):
-        return errors.BadRequest(errors.QUERY_TOO_LONG, settings.QUERY_SECONDS)
+        return errors.BadRequest(errors.QUERY_TOO_LONG, time_limit.seconds())
     text = str(exc)
     if "integer overflow" in text:
         return _out_of_range(exc)
