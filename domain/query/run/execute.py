@@ -17,6 +17,9 @@ from foundation.messages import TranslatableMessage as Message
 
 #: Maximum of parameters: SQLite has 32,766, PostgreSQL 65,535.
 MAX_PARAMETERS = 32_000
+#: Maximum of characters in all parameters. A name of $compute is written out at each use: a long text, doubled in each
+#: of ten names, would be a thousand times as long, and so would be the results of `concat`.
+MAX_CHARACTERS = 16_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,7 @@ class Statement:
         connection = connections["default"]
         self.dialect.prepare(connection)
         parameters = [param(run) for param in self.params]
+        check_length(parameters)
         time_limit.begin()
         try:
             if prepare_bypass(connection):
@@ -60,6 +64,15 @@ class Statement:
             time_limit.end()
             defer_to_slot()
         return rows
+
+
+def check_length(parameters: Sequence[object]) -> None:
+    """Raise BadRequest for parameters with more than MAX_CHARACTERS."""
+    if sum(len(value) for value in parameters if isinstance(value, str)) > MAX_CHARACTERS:
+        raise errors.BadRequest(
+            errors.QUERY_TOO_LARGE,
+            Message("names and aliases written out, it has more than {0} characters of text", MAX_CHARACTERS),
+        )
 
 
 def _plan_values(params: Sequence[Param]) -> PlanValues:
