@@ -402,7 +402,7 @@ SCRIPT_TIME_USED_UP = _add(
     3108,
     "ScriptTimeUsedUp",
     _(
-        "Others cannot write while your scripts run in a transaction, and these have used up their time. Try again in {0} seconds, or without a transaction and an idempotency key."
+        "Others cannot write while your requests run in a transaction, and these have used up their time. Try again in {0} seconds, or without a transaction and an idempotency key."
     ),
     429,
 )

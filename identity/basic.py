@@ -49,6 +49,12 @@ def identify_basic(request: HttpRequest) -> TokenIdentity:
     return identity
 
 
+def personal_token(request: HttpRequest) -> str | None:
+    """The personal token of HTTP Basic; None for a password. Raises Unauthorized."""
+    _, password = _credentials(request.META["HTTP_AUTHORIZATION"])
+    return password if password.startswith(REFERENCE_PREFIX) else None
+
+
 def _is_this_machine(request: HttpRequest) -> bool:
     try:
         return ipaddress.ip_address(client_address(request)).is_loopback

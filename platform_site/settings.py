@@ -536,7 +536,7 @@ TABLE_STREAMS = env.number(
     "TABLE_STREAMS",
     2,
     "Answers of the Table API of more than 1 MB that a web process sends at once; the next one waits 2 seconds, then "
-    "gets 503.",
+    "gets 503. The last one is for callers without one.",
 )
 # Lifetime of a delta link; the change feed is kept at least as long.
 DELTA_RETENTION_DAYS = 30

@@ -17,10 +17,11 @@ from prometheus_client import Counter
 
 from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
+from domain.dataset.transactions import write_lock_time
 from domain.dataset.transactions.domain_transactions import TransactionDataset
 from foundation import errors
 from foundation.messages import TranslatableMessage as Message
-from scripts import history, write_lock_time
+from scripts import history
 from scripts.bridge.bridge import MAX_DEPTH, PRELUDE, Bridge, Refusal
 from scripts.sandbox.errors import (
     CallerBusy,
@@ -134,7 +135,7 @@ def script_outcome(
     Fails with Refused: SCRIPT_SYNTAX, SCRIPT_THREW, SCRIPT_LIMIT, SCRIPT_OUTPUTS (the result is no JSON),
     SCRIPT_CANCELLED; Unavailable: SANDBOX_BUSY; TooManyRequests: TOO_MANY_SCRIPTS, which is not recorded; any
     PlatformError that the script did not catch. `info` has the position and the console. Raises TooManyRequests if the
-    caller's scripts have held the write lock for too long (scripts.write_lock_time).
+    caller's scripts have held the write lock for too long (domain.dataset.transactions.write_lock_time).
     """
     if depth > MAX_DEPTH:
         return FailedRun(errors.Refused(errors.SCRIPT_LIMIT, Message("scripts within scripts ({0})", MAX_DEPTH)), False)

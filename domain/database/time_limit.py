@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from django.conf import settings
@@ -24,7 +26,14 @@ class QueryTooLong(Exception):
 
 
 class _Deadline(threading.local):
+    """`at`: end of the running query's time (monotonic clock); `latest`: that of all queries of a block.
+
+    seconds   time that the last query had
+    """
+
     at = float("inf")
+    latest = float("inf")
+    seconds = 0.0
 
 
 _deadline = _Deadline()
@@ -37,12 +46,29 @@ def watch(raw: Any) -> None:
 
 def begin() -> None:
     """Start the time limit for SQLite queries of this thread."""
-    _deadline.at = time.monotonic() + settings.QUERY_SECONDS
+    now = time.monotonic()
+    _deadline.at = min(now + settings.QUERY_SECONDS, _deadline.latest)
+    _deadline.seconds = settings.QUERY_SECONDS if _deadline.at < _deadline.latest else round(_deadline.at - now, 1)
+
+
+def seconds() -> float:
+    """The time that this thread's last query had."""
+    return _deadline.seconds
 
 
 def end() -> None:
     """Remove the limit."""
     _deadline.at = float("inf")
+
+
+@contextmanager
+def until(at: float) -> Iterator[None]:
+    """End SQLite queries of this thread in the block at this time of the monotonic clock, if they last so long."""
+    _deadline.latest = at
+    try:
+        yield
+    finally:
+        _deadline.latest = float("inf")
 
 
 def check() -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from django.db import Error, connection
+from django.http import HttpRequest
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
 from foundation import errors
 from identity.authentication import TABLE_API, authenticate, authenticated
-from identity.basic import has_basic_credentials, identify_basic
+from identity.basic import has_basic_credentials, identify_basic, personal_token
 from identity.context import CallContext, Caller
+from identity.credentials import read_credential
+from identity.token_identity import identify
 
 CHALLENGE = 'Bearer, Basic realm="Table API", charset="UTF-8"'
 
@@ -33,3 +37,26 @@ class TableAuthentication(BaseAuthentication):
     def authenticate_header(self, request: Request) -> str:
         """The challenge of a 401 (RFC 9110, 11.6.1)."""
         return CHALLENGE
+
+
+def has_same_rights(request: HttpRequest, context: CallContext) -> bool:
+    """Whether the token of an answered request still gives the rights of its context.
+
+    Closes the connection of the thread, which is that of an answer and not of a request.
+
+    A token that has only expired does, so that an answer may take longer than a token is valid. The DPoP proof is not
+    checked again, nor a password. While the database is not available, nothing is known to have changed.
+    """
+    try:
+        token = personal_token(request) if has_basic_credentials(request) else read_credential(request.META)
+        if token is None:
+            return True
+        renewed = authenticated(request, identify(token))
+    except errors.PlatformError as error:
+        return error.code is errors.TOKEN_EXPIRED or isinstance(error, errors.Unavailable)
+    except Error:
+        return True
+    finally:
+        if not connection.in_atomic_block:
+            connection.close()
+    return "read" in renewed.scopes and renewed.permissions.key == context.permissions.key

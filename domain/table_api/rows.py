@@ -12,6 +12,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from domain.database import postgresql, time_limit
 from domain.database.bypass import Row
 from domain.database.replicas import connection_for_long_read
+from domain.query.run.execute import check_length
 from domain.query.sql import dialects
 from domain.table_api.table_query import TableQuery
 from foundation.execution_slot import yield_to_requests
@@ -28,12 +29,13 @@ class TableRows:
     """The rows of a query, and their number, in one snapshot of the database; iterated once.
 
     Reads by a separate connection, which holds the snapshot; within a transaction by the thread's own connection, since
-    only that sees uncommitted changes. Raises Django's database errors.
+    only that sees uncommitted changes. Raises Django's database errors, and BadRequest for too long parameters.
 
     Another thread than the creating one may read the rows, and any thread may cancel.
     """
 
     def __init__(self, query: TableQuery, *, session_id: str | None = None) -> None:
+        check_length(query.parameters)
         self._query = query
         self._lock = threading.Lock()  # for the two attributes below
         self._is_cancelled = False

@@ -23,7 +23,7 @@ from domain.query.run.execute import known_error
 from domain.syntax import parse_query_options
 from domain.syntax.ast import NameStep, QueryOptions
 from domain.table_api import planning
-from domain.table_api.authentication import CHALLENGE, TableAuthentication
+from domain.table_api.authentication import CHALLENGE, TableAuthentication, has_same_rights
 from domain.table_api.catalogue import Table, tables
 from domain.table_api.compression import coding_for
 from domain.table_api.deltas import delta_json, tracking_base
@@ -231,7 +231,16 @@ def _body(form: Format, query: TableQuery, request: Request) -> Body:
         rows = TableRows(query, session_id=context_of(request).session_id)
     except DatabaseError as exc:
         raise known_error(exc) from exc
-    return Body(query, rows, form, coding=coding, on_close=on_disconnect(request.META, rows.cancel))
+    context = context_of(request)
+    return Body(
+        query,
+        rows,
+        form,
+        coding=coding,
+        caller=context.user.id if context.user is not None else "",
+        may_go_on=lambda: has_same_rights(request._request, context),
+        on_close=on_disconnect(request.META, rows.cancel),
+    )
 
 
 def _service_root(request: Request, root: str) -> str:

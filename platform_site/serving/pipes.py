@@ -35,6 +35,10 @@ logger = logging.getLogger("platform.serving")
 PIPE_BYTES: Final = 256 * 1024
 #: Time for the responses to end when the process stops, such as for cancelling a statement.
 STOP_SECONDS: Final = 5.0
+#: Slowest client, after its first STALLED_SECONDS: a response holds a thread, a connection and a snapshot.
+BYTES_PER_SECOND: Final = 10_000
+#: Maximum time for which a response waits for its client, all in all.
+LONGEST_SECONDS: Final = 3600.0
 #: Time for the server to open the pipe.
 _OPEN_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 0.5
@@ -111,6 +115,8 @@ class _Pipe:
         self.path = self._directory / "body"
         os.mkfifo(self.path, 0o600)
         self._end: int | None = None
+        self._sent = 0
+        self._waited = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -154,7 +160,8 @@ class _Pipe:
             if self._stopping.is_set():
                 raise Broken("the process stops")
             try:
-                left = left[os.write(self._end, left) :]
+                written = os.write(self._end, left)
+                left, self._sent = left[written:], self._sent + written
                 deadline = time.monotonic() + STALLED_SECONDS
             except BlockingIOError:
                 self._wait(deadline)
@@ -162,8 +169,13 @@ class _Pipe:
                 raise Broken("the client has disconnected") from None
 
     def _wait(self, deadline: float) -> None:
-        """Wait up to a moment for room in the pipe."""
-        room = select.poll()
+        """Wait up to a moment for room in the pipe. Raises Broken for a client that reads nothing, or too slowly."""
+        room, began = select.poll(), time.monotonic()
         room.register(self._end or -1, select.POLLOUT)
-        if not room.poll(_LOOK_SECONDS * 1000) and time.monotonic() > deadline:
+        has_room = bool(room.poll(_LOOK_SECONDS * 1000))
+        now = time.monotonic()
+        if not has_room and now > deadline:
             raise Broken(f"the client has read nothing for {STALLED_SECONDS:.0f} seconds")
+        self._waited += now - began
+        if self._waited > min(LONGEST_SECONDS, STALLED_SECONDS + self._sent / BYTES_PER_SECOND):
+            raise Broken("the client reads too slowly")

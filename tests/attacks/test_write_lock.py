@@ -1,8 +1,8 @@
-"""Scripts of one caller keep SQLite's only writer.
+"""One caller keeps SQLite's only writer.
 
-Who: anybody with the scope exec, without any right to data. What: scripts that run for long in a request that holds
-the write lock, again and again, so that nobody else can write or sign in. What prevents it: scripts.write_lock_time,
-and the time of a batch, which also ends a change set.
+Who: anybody with the scope exec or update, without any right to data. What: scripts that run for long in a request that
+holds the write lock, or imports and batches that do, again and again, so that nobody else can write or sign in. What
+prevents it: domain.dataset.transactions.write_lock_time, and the time of a batch, which also ends a change set.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from django.db import connections
 
+from domain.dataset.transactions import write_lock_time
 from domain.odata.service.batch import runner
 from identity.lru import GenerationalCache
-from scripts import write_lock_time
 from tests.domain.security.conftest import caller, person
 from tests.support.api import Answer, Api, error_of
 
@@ -102,3 +102,34 @@ def test_a_change_set_ends_when_it_has_taken_long(nobody: Api, monkeypatch: pyte
     answers = json.loads(nobody.post("$batch", grouped(*[for_a_while] * 6)).content)["responses"]
     assert {answer["body"]["error"]["type"] for answer in answers} & {"BatchTooLarge"}
     assert all(answer["status"] >= 400 for answer in answers)
+
+
+# --- requests without a script --------------------------------------------------------------------------------------
+
+REFUSED: dict[str, Any] = {"loggingLevel": 0, "objects": [1] * 1_000}
+
+
+@on_sqlite
+@pytest.mark.parametrize("headers", [{"Idempotency_Key": "k"}, {"Prefer": "erpnet.dry-run"}])
+@pytest.mark.parametrize("mode", ["per-object", "all-objects"])
+def test_an_import_of_who_may_change_nothing_ends(
+    nobody: Api, short: None, headers: dict[str, str], mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(write_lock_time, "_MIN_SECONDS", 0.0)
+    monkeypatch.setattr(write_lock_time, "BURST_SECONDS", 0.001)
+    refused = nobody.post("Import", REFUSED | {"transaction": mode}, **headers)
+    assert (refused.status_code, error_of(refused)["type"]) == (429, "ScriptTimeUsedUp")
+    # Where nobody waits, all is as before.
+    answer = json.loads(nobody.post("Import", REFUSED).content)
+    assert len(answer["objects"]) == 1_000
+
+
+@on_sqlite
+def test_a_batch_of_who_may_change_nothing_ends(nobody: Api, short: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(write_lock_time, "_MIN_SECONDS", 0.0)
+    monkeypatch.setattr(write_lock_time, "BURST_SECONDS", 0.001)
+    reads = {"requests": [{"id": str(each), "method": "GET", "url": "GetVersion()"} for each in range(50)]}
+    answers = json.loads(nobody.post("$batch", reads, Idempotency_Key="k", Prefer="continue-on-error").content)
+    assert answers["responses"][-1]["body"]["error"]["type"] == "ScriptTimeUsedUp"
+    answers = json.loads(nobody.post("$batch", reads).content)
+    assert {answer["status"] for answer in answers["responses"]} == {200}

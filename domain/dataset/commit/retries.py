@@ -71,11 +71,15 @@ class RetryState:
         self._is_deferred = False
 
     @contextmanager
-    def transaction(self, *, savepoint: bool = True, deferred: bool = False) -> Iterator[None]:
-        """A database transaction for the attempt; see write_transaction. Only the first attempt can be deferred."""
+    def transaction(self, *, savepoint: bool = True, deferred: bool = False, begins: bool = True) -> Iterator[None]:
+        """A database transaction for the attempt; see write_transaction. Only the first attempt can be deferred.
+
+        begins   calls `begin`, too
+        """
         self._is_deferred = False  # should the transaction not begin
         with write_transaction(savepoint=savepoint, deferred=deferred and self._number == 0) as self._is_deferred:
-            self.begin()
+            if begins:
+                self.begin()
             yield
 
     @contextmanager

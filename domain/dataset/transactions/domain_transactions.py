@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 from typing import Any, cast
 
@@ -23,6 +23,7 @@ from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import ModelName, Record
 from domain.dataset.tables.models import DomainTransaction, PendingChange
 from domain.dataset.tables.write_transaction import write_transaction
+from domain.dataset.transactions import write_lock_time
 from domain.dataset.transactions.change_waits import change_waits
 from domain.dataset.transactions.pending_rows import GONE, PendingRows
 from domain.dataset.transactions.stored_writes import writes_load, writes_store
@@ -71,12 +72,16 @@ def transactions_expire() -> int:
 
 
 @contextmanager
-def opened(context: CallContext, id: str) -> Iterator[TransactionDataset]:
+def opened(
+    context: CallContext, id: str, begin: Callable[[], AbstractContextManager[object]] = write_transaction
+) -> Iterator[TransactionDataset]:
     """The transaction's dataset for one request, locked until the block ends; changes are stored if it succeeds.
 
-    Raises BadRequest(INVALID_TRANSACTION_ID) if the transaction is unknown, over, or another caller's.
+    begin   begins the database transaction
+    Raises BadRequest(INVALID_TRANSACTION_ID) if the transaction is unknown, over, or another caller's, TooManyRequests
+    if the caller has held SQLite's write lock for too long (write_lock_time).
     """
-    with write_transaction():
+    with begin(), write_lock_time.limited(context):
         row = _locked(context, id)
         dataset = TransactionDataset(context, row)
         yield dataset
@@ -92,8 +97,18 @@ def opened(context: CallContext, id: str) -> Iterator[TransactionDataset]:
             transaction.on_commit(change_waits.wake)
 
 
+def check(context: CallContext, id: str) -> None:
+    """Raise BadRequest(INVALID_TRANSACTION_ID) if the transaction is unknown, over, or another caller's."""
+    if not _open(context, id).exists():
+        raise errors.BadRequest(errors.INVALID_TRANSACTION_ID, id, target="TransactionId")
+
+
+def _open(context: CallContext, id: str) -> QuerySet[DomainTransaction]:
+    return DomainTransaction.objects.filter(id=id, expires_at__gt=utc_now(), **_ownership(context))
+
+
 def _locked(context: CallContext, id: str) -> DomainTransaction:
-    query = DomainTransaction.objects.filter(id=id, expires_at__gt=utc_now(), **_ownership(context))
+    query = _open(context, id)
     if connection.features.has_select_for_update:
         query = query.select_for_update()
     row = query.first()

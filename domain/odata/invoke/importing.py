@@ -14,13 +14,14 @@ from itertools import chain
 from typing import Any, Literal, cast
 
 import orjson
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils.translation import gettext
 
 from domain.dataset.commit.retries import RetryState, run_with_retries
 from domain.dataset.dataset import Dataset
 from domain.dataset.lookups.advisory_locks import AdvisoryLocks
 from domain.dataset.records.record import ModelName, Record
+from domain.dataset.transactions import write_lock_time
 from domain.model.registry import repositories
 from domain.odata.message.failures import known_error
 from domain.odata.message.json_body import invalid_body
@@ -145,8 +146,11 @@ def import_objects(
 
 
 def _pause() -> None:
-    """Let another request run between two objects. Raises PayloadTooLarge in a dry run that takes too long."""
+    """Let another request run between two objects. Raises PayloadTooLarge in a dry run that takes too long,
+    TooManyRequests if the caller has held SQLite's write lock for too long.
+    """
     defer_to_slot()
+    write_lock_time.check_time()
     if (run := dry_runs.current()) is not None:
         run.check_time()
 
@@ -203,7 +207,7 @@ def _together(
         done, chunk = 0, _Chunk(context, options)
         iterator = iter(objects)
         try:
-            with transaction.atomic():
+            with transaction.atomic(), write_lock_time.limited(context, is_held=connection.vendor == "sqlite"):
                 for bodies in _chunks(iterator):
                     chunk = _Chunk(context, options, bodies)
                     result = run_with_retries(chunk.write, locks=locks)

@@ -73,6 +73,8 @@ class BeginTransaction(Operation):
         Parameter("trackChanges", "Edm.Boolean", optional=True, default=False),
     )
     returns = "Edm.String"
+    # It stores a row, and on SQLite requests in a transaction may hold the lock of the only writer.
+    scope = "update"
     takes_text = True
     commits = False
 

@@ -9,6 +9,7 @@ from django.db import transaction
 
 from domain.dataset.commit.retries import ATTEMPTS
 from domain.dataset.tables.write_transaction import write_transaction
+from domain.dataset.transactions import write_lock_time
 from domain.model import model_version
 from domain.odata.message.dry_run_report import attach, is_preferred, report_of
 from domain.odata.message.message import ODataRequest, ODataResponse, ReceivedRequest
@@ -44,7 +45,8 @@ def perform(exchange: Exchange, respond: Callable[[Exchange], ODataResponse]) ->
 def _perform_once(exchange: Exchange, respond: Callable[[Exchange], ODataResponse], *, is_first: bool) -> ODataResponse:
     with dry_runs.dry_run(write_transaction, limit_seconds=MAX_SECONDS, is_repeatable=True, is_first=is_first) as run:
         try:
-            return respond(exchange)
+            with write_lock_time.limited(exchange.received.context):
+                return respond(exchange)
         finally:
             warnings = exchange.dataset.warnings if exchange.dataset is not None else ()
             exchange.report = report_of(run, exchange.received.context, warnings)

@@ -31,7 +31,7 @@ from domain.odata.read.reader import tracks_changes
 from domain.odata.resources import former_names, targets
 from domain.odata.service import batch, documents, dry_run, idempotency
 from domain.odata.service.current_model import with_current_model
-from domain.odata.service.parsing import parse, parse_query
+from domain.odata.service.parsing import is_query, parse, parse_query
 from domain.odata.service.steps import Exchange, apply, authorize, read, resolve
 from domain.query.base.representation import Version
 from foundation import dry_runs
@@ -136,14 +136,22 @@ def _messages_in(context: CallContext) -> AbstractContextManager[None]:
 
 def _respond(exchange: Exchange) -> ODataResponse:
     exchange.dataset = None  # drop that of an earlier attempt
-    if exchange.request.transaction_id is None:
-        with dry_run.read_savepoint(exchange.request):
+    request = exchange.request
+    if request.transaction_id is None:
+        with dry_run.read_savepoint(request):
             return _run_steps(exchange)
-    return run_with_retries(partial(_in_domain_transaction, exchange, exchange.request.transaction_id))
+    if request.path == "$batch":
+        # Its parts open the transaction one by one: on SQLite others can write between them.
+        domain_transactions.check(request.context, request.transaction_id)
+        return _run_steps(exchange)
+    return run_with_retries(partial(_in_domain_transaction, exchange, request.transaction_id))
 
 
 def _in_domain_transaction(exchange: Exchange, id: str, retry: RetryState) -> ODataResponse:
-    with domain_transactions.opened(exchange.received.context, id) as exchange.dataset:
+    request = exchange.request
+    # A read takes SQLite's lock only if pending changes are to be seen by its queries.
+    begin = partial(retry.transaction, deferred=request.is_read or is_query(exchange.received), begins=False)
+    with domain_transactions.opened(request.context, id, begin) as exchange.dataset:
         retry.begin()
         return _run_steps(exchange)
 

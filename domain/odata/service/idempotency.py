@@ -7,6 +7,9 @@ Repeatability-Request-ID   with Repeatability-First-Sent; the response has Repea
 A request with one of them runs in one database transaction, in which its response is stored, too. A later request with
 the same key gets that response. After a temporary failure (the database is busy, a limit is reached, an internal error)
 the transaction is rolled back and no response is stored, so that the client can retry.
+
+On SQLite the transaction holds the lock of the only writer: domain.dataset.transactions.write_lock_time limits the time
+of callers who may change nothing, and reads (`POST Set/$query`) are not repeatable.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from django.db import transaction
 
 from domain.dataset.commit.retries import RetryState, run_with_retries
 from domain.dataset.tables.write_transaction import write_transaction
+from domain.dataset.transactions import write_lock_time
 from domain.dataset.transactions.idempotent_answers import (
     LIFETIME,
     KeptAnswer,
@@ -35,6 +39,7 @@ from domain.model import model_version
 from domain.odata.message.failures import failure
 from domain.odata.message.message import ODataResponse, ReceivedRequest
 from domain.odata.service.current_model import with_current_model
+from domain.odata.service.parsing import is_query
 from foundation import errors
 from foundation.fields import utc_now
 from foundation.messages import TranslatableMessage as Message
@@ -61,7 +66,11 @@ _VALUE: Final = re.compile(r'"(?P<quoted>[ !#-\[\]-~]{1,255})"|(?P<bare>[!#-~]{1
 def is_repeatable(received: ReceivedRequest) -> bool:
     """Whether the request is a write with an idempotency key, of a caller who may write."""
     headers = received.headers
-    if received.method not in _WRITING or not (KEY in headers or REQUEST_ID in headers or FIRST_SENT in headers):
+    if (
+        received.method not in _WRITING
+        or is_query(received)
+        or not (KEY in headers or REQUEST_ID in headers or FIRST_SENT in headers)
+    ):
         return False
     # A token without a writing scope must get its own refusal, not the stored response of another token's request.
     return not received.context.scopes.isdisjoint(_WRITING_SCOPES)
@@ -86,7 +95,7 @@ def respond_once(received: ReceivedRequest, serve: Callable[[], ODataResponse]) 
 def _attempt(
     received: ReceivedRequest, key: RequestKey, serve: Callable[[], ODataResponse], retry: RetryState
 ) -> ODataResponse:
-    with write_transaction():
+    with write_transaction(), write_lock_time.limited(received.context):
         retry.begin()
         kept = answer_find(key)
         if kept is not None:

@@ -19,6 +19,7 @@ from identity.context import CallContext
 #: Maximum of the characters of a query string, also in a body or a batch, and of a path: a tree takes a hundred times
 #: the memory of its text.
 MAX_CHARACTERS = 1_000_000
+_QUERY = "/$query"
 
 
 def parse(received: ReceivedRequest) -> ODataRequest:
@@ -64,13 +65,18 @@ def _check_conditions(headers: Mapping[str, str]) -> None:
             raise errors.BadRequest(errors.INVALID_HEADER, name, Message("it has no ETag"))
 
 
+def is_query(request: ReceivedRequest) -> bool:
+    """Whether the request is a read in the form of a write, `POST Set/$query`."""
+    return request.method == "POST" and request.path.endswith(_QUERY)
+
+
 def parse_query(request: ODataRequest) -> ODataRequest:
     """The GET equivalent to `POST Set/$query`: the query string is the body (OData Protocol 4.01, 11.2.5)."""
     if request.content_type not in ("text/plain", ""):
         raise errors.UnsupportedMediaType(errors.UNSUPPORTED_MEDIA_TYPE, "text/plain", request.content_type)
     raw = request.body.decode("utf-8", errors="replace").strip()
     joined = "&".join(part for part in (request.query, raw) if part)
-    path = request.path.removesuffix("/$query")
+    path = request.path.removesuffix(_QUERY)
     options = _parsed_options(joined)
     context = at_time(request.context, options.at)
     return replace(request, method="GET", path=path, query=joined, body=b"", options=options, context=context)
@@ -165,4 +171,4 @@ def _parsed_options(raw: str) -> QueryOptions:
     return parse_query_options(raw, plus_is_space=True) if raw else NO_OPTIONS
 
 
-__all__ = ["parse", "parse_query", "transaction_id_of"]
+__all__ = ["is_query", "parse", "parse_query", "transaction_id_of"]

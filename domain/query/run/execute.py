@@ -6,7 +6,6 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.conf import settings
 from django.db import DatabaseError, DataError, IntegrityError, OperationalError, connections
 
 from domain.database import time_limit
@@ -19,6 +18,9 @@ from foundation.messages import TranslatableMessage as Message
 
 #: Maximum of parameters: SQLite has 32,766, PostgreSQL 65,535.
 MAX_PARAMETERS = 32_000
+#: Maximum of characters in all parameters. A name of $compute is written out at each use: a long text, doubled in each
+#: of ten names, would be a thousand times as long, and so would be the results of `concat`.
+MAX_CHARACTERS = 16_000_000
 
 
 class _Written(threading.local):
@@ -56,6 +58,7 @@ class Statement:
         connection = connections["default"]
         self.dialect.prepare(connection)
         parameters = [param(run) for param in self.params]
+        check_length(parameters)
         time_limit.begin()
         try:
             if prepare_bypass(connection):
@@ -72,6 +75,15 @@ class Statement:
             time_limit.end()
             defer_to_slot()
         return rows
+
+
+def check_length(parameters: Sequence[object]) -> None:
+    """Raise BadRequest for parameters with more than MAX_CHARACTERS."""
+    if sum(len(value) for value in parameters if isinstance(value, str)) > MAX_CHARACTERS:
+        raise errors.BadRequest(
+            errors.QUERY_TOO_LARGE,
+            Message("names and aliases written out, it has more than {0} characters of text", MAX_CHARACTERS),
+        )
 
 
 def _plan_values(params: Sequence[Param]) -> PlanValues:
@@ -93,7 +105,7 @@ def known_error(exc: DatabaseError) -> Exception:
 def _from_limits(exc: OperationalError) -> Exception:
     """BadRequest for an operational error that reports a limit of the database; any other error unchanged."""
     if time_limit.was_exceeded(exc):
-        return errors.BadRequest(errors.QUERY_TOO_LONG, settings.QUERY_SECONDS)
+        return errors.BadRequest(errors.QUERY_TOO_LONG, time_limit.seconds())
     text = str(exc)
     if "integer overflow" in text:
         return _out_of_range(exc)

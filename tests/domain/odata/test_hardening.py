@@ -122,6 +122,18 @@ DOUBLING = {
 def test_what_grows_beyond_measure_is_refused(api: Api, world: World, asked: str) -> None:
     refused = api.post(f"{PRODUCTS}/$query", asked, Content_Type="text/plain")
     assert (refused.status_code, error_of(refused)["type"]) == (400, "QueryTooLarge"), refused.content
+
+
+def test_a_long_text_that_names_double_is_refused(api: Api) -> None:
+    """Each of ten names has the last one twice: of 100 KB the database would make 100 MB."""
+    names = [f"concat('{'a' * 100_000}','x') as V0", *(f"concat(V{at},V{at}) as V{at + 1}" for at in range(10))]
+    query = f"$compute={','.join(names)}&$filter=length(V10) gt 1&$select=Id"
+    refused = api.post("General_Currencies_Currencies/$query", query, Content_Type="text/plain")
+    assert (refused.status_code, error_of(refused)["type"]) == (400, "QueryTooLarge"), refused.content
+    # A long text alone is none too many.
+    query = f"$filter=CurrencySign eq '{'a' * 1_000_000}'&$select=Id"
+    answer = api.post("General_Currencies_Currencies/$query", query, Content_Type="text/plain")
+    assert (answer.status_code, answer.json()["value"]) == (200, [])
     assert "query option" not in error_of(refused)["message"], "any of them may be the large one"
 
 

@@ -77,6 +77,13 @@ def test_every_kind_of_write_can_be_repeated(
     assert twice(lambda: api.request(method, path, body, **headers)).status_code == status
 
 
+def test_a_read_by_post_is_done_each_time(api: Api, world: World) -> None:
+    """It would hold the lock of SQLite's only writer for as long as the query takes."""
+    for query in ("$select=Name", "$select=Id"):
+        answer = api.post(f"{CURRENCIES}/$query", query, **KEY, Content_Type="text/plain")
+        assert (answer.status_code, "Idempotent-Replayed" in answer.headers) == (200, False)
+
+
 def test_a_deep_insert_is_repeated_with_its_children(api: Api, world: World) -> None:
     answer = twice(lambda: api.post(ORDERS, order_body(world), **KEY, Prefer="return=representation"))
     assert answer.status_code == 201

@@ -5,6 +5,7 @@ On SQLite a write waits for the lock of the only writer only when it has compute
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -187,6 +188,32 @@ def test_a_refused_write_leaves_nothing_to_the_next_one_of_its_thread(committed:
     with transaction.atomic():
         ds.commit()
     assert committed.read(f"{PRODUCTS}({world.product})?$select=PartNumber")["PartNumber"] == "B"
+
+
+@pytest.mark.parametrize("by_post", [False, True], ids=["GET", "$query"])
+def test_a_read_in_a_transaction_without_changes_keeps_nobody_waiting(
+    committed: Api, world: World, by_post: bool
+) -> None:
+    product, begun = f"{PRODUCTS}({world.product})", committed.begin()
+    with meanwhile(committed, lambda own: own.patch(product, {"PartNumber": "B"}), after=PRODUCT) as other:
+        if by_post:
+            answer = begun.post(f"{PRODUCTS}/$query", "$select=PartNumber", Content_Type="text/plain")
+        else:
+            answer = begun.get(product)
+    assert (answer.status_code, other[0].status_code) == (200, 204)
+
+
+def test_a_batch_in_a_transaction_without_changes_keeps_nobody_waiting(committed: Api, world: World) -> None:
+    product, begun = f"{PRODUCTS}({world.product})", committed.begin()
+    reads = {"requests": [{"id": str(each), "method": "GET", "url": product} for each in range(2)]}
+    with meanwhile(committed, lambda own: own.patch(product, {"PartNumber": "B"}), after=PRODUCT) as other:
+        answers = json.loads(begun.post("$batch", reads).content)["responses"]
+    assert ([answer["status"] for answer in answers], other[0].status_code) == ([200, 200], 204)
+
+
+def test_a_batch_in_an_unknown_transaction_is_refused_as_a_whole(committed: Api) -> None:
+    refused = committed.within("0" * 32).post("$batch", {"requests": [{"id": "1", "method": "GET", "url": PRODUCTS}]})
+    assert (refused.status_code, error_of(refused)["type"]) == (400, "InvalidTransactionId")
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="writers of PostgreSQL do not wait for one another")

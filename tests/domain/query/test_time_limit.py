@@ -68,6 +68,16 @@ def test_it_is_the_callers_fault_over_http(api: Api, settings: Settings, often_l
     assert api.get("General_Currencies_Currencies?$filter=contains(Name,'u')").status_code == 200
 
 
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="a limit for what holds SQLite's write lock")
+def test_queries_of_a_block_end_at_the_time_of_the_block(db: None, often_looked_at: None) -> None:
+    with (
+        pytest.raises(errors.BadRequest, match=r"takes longer than 0\.1 seconds"),
+        time_limit.until(time.monotonic() + 0.1),
+    ):
+        fetch(ENDLESS)
+    assert fetch("SELECT 1") == [(1,)]
+
+
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL matches patterns itself")
 def test_matching_patterns_takes_no_longer_either(api: Api, settings: Settings) -> None:
     settings.QUERY_SECONDS = 0.0

@@ -14,7 +14,7 @@ import orjson
 
 from domain.dataset.commit.retries import RetryState, run_with_retries
 from domain.dataset.dataset import Dataset
-from domain.dataset.transactions import domain_transactions
+from domain.dataset.transactions import domain_transactions, write_lock_time
 from domain.odata.message.failures import failure
 from domain.odata.message.json_body import invalid_body
 from domain.odata.message.message import JSON, ODataRequest, ODataResponse, ReceivedRequest
@@ -204,6 +204,7 @@ class Runner:
             check_api_request(self.request.context.quota, requests)
 
     def _check_time(self) -> None:
+        write_lock_time.check_time()
         if time.monotonic() - self.begun > MAX_SECONDS:
             raise errors.PayloadTooLarge(errors.BATCH_TOO_LARGE, Message("{0} seconds", int(MAX_SECONDS)))
 
