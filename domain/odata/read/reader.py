@@ -44,7 +44,9 @@ from foundation.messages import TranslatableMessage as Message
 _PAGE_DIGITS = 9
 #: Query options that next links and delta links replace.
 _PAGING = frozenset({"skip", "skiptoken", "deltatoken"})
-_OF_COLLECTIONS = ("filter", "search", "orderby", "top", "skip", "count", "apply", "skiptoken", "deltatoken", "index")
+OF_COLLECTIONS = ("filter", "search", "orderby", "top", "skip", "count", "apply", "skiptoken", "deltatoken", "index")
+#: $from and $to.
+_OF_HISTORY = ("from_time", "to_time")
 
 
 def read(request: ODataRequest, target: targets.Target) -> ODataResponse:
@@ -75,13 +77,14 @@ def read(request: ODataRequest, target: targets.Target) -> ODataResponse:
 
 def _check_single(target: targets.Target, options: QueryOptions) -> None:
     """Refuse options for collections on a single entity or value, which would otherwise be ignored silently."""
-    given = options.first_given(_OF_COLLECTIONS)
+    names = OF_COLLECTIONS if isinstance(target, targets.Entity) else (*OF_COLLECTIONS, *_OF_HISTORY)
+    given = options.first_given(names)
     if given is not None:
         raise errors.BadRequest(
             errors.BAD_QUERY_OPTION,
-            f"${given}",
+            f"${given.removesuffix('_time')}",
             Message("the address is of one thing, not of a collection"),
-            target=f"${given}",
+            target=f"${given.removesuffix('_time')}",
         )
     if not isinstance(target, targets.Entity):
         shaping = options.first_given(("select", "expand", "compute"))

@@ -356,7 +356,8 @@ class EntityCode:
             return [self._batched_reference(source, attribute, options, depth)]
         self._joined += 1
         key = self.code.column(self.compiler.block.key(target), column(target, target.repository.id).type)
-        inner = self.entity(target, options, depth + 1)
+        with self.binder.with_aliases(*options.aliases):
+            inner = self.entity(target, options, depth + 1)
         return [f"{name!r}: (None if r[{key}] is None else {inner})"]
 
     def _batched_reference(self, source: Source, attribute: Attribute, options: ast.QueryOptions, depth: int) -> str:
@@ -397,6 +398,10 @@ class EntityCode:
         it: PathToIt | None = None,
     ) -> int:
         position = len(self.batches)
+        # The batch is planned outside of the options around it, whose aliases it may use.
+        own = {alias.name for alias in options.aliases}
+        outer = (ast.AliasValue(name, value) for name, value in self.binder.aliases.items() if name not in own)
+        options = replace(options, aliases=(*options.aliases, *outer))
         self.batches.append(Batch(position, key, repository, back, kind, options, depth + 1, single, it=it))
         return position
 

@@ -198,7 +198,8 @@ def test_urls_of_8_kb_are_read(api: Api, currency: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "path", ["{0}?$filter=CurrencySign eq null", "{0}?$top=1", "{0}?$count=true", "{0}/Name?$orderby=Name", "?$top=1",
-             "$metadata?$filter=true", "$metadata?$select=Id", "{0}?$skiptoken=x"],
+             "$metadata?$filter=true", "$metadata?$select=Id", "{0}?$skiptoken=x",
+             "{0}/Name?$from=garbage", "{0}/$ref?$to=2026-01-01"],
 )  # fmt: skip
 def test_options_that_choose_among_many_are_refused_where_there_is_one(
     api: Api, currency: dict[str, Any], path: str
@@ -206,6 +207,57 @@ def test_options_that_choose_among_many_are_refused_where_there_is_one(
     refused = api.get(path.format(currency["@odata.id"]))
     assert (refused.status_code, error_of(refused)["type"]) == (400, "BadQueryOption")
     assert error_of(refused)["target"] == path.partition("?")[2].partition("=")[0]
+
+
+@pytest.mark.parametrize(
+    "expand, found",
+    [
+        ("Lines($filter=Notes eq @n;@n='a')", ["a"]),
+        ('Lines($filter=Notes in @n;@n=["a","b"])&@n=\'c\'', ["a", "b"]),
+        ("Lines($filter=Notes eq @n;$orderby=@o desc;@o=Notes)&@n='b'", ["b"]),
+        ("Lines($compute=@n as X;$select=X;$filter=X eq Notes;@n='b')", ["b"]),
+        ("Lines($select=Notes;$filter=Notes eq @m;@m=@n;$expand=Product)&@n='b'", ["b"]),
+    ],
+)
+def test_parameter_aliases_may_be_nested_in_expand(api: Api, world: World, expand: str, found: list[str]) -> None:
+    """OData Protocol 4.01, 12.2.3."""
+    made = api.create(ORDERS, order_body(world, {"Quantity": 1, "Notes": "a"}, {"Quantity": 1, "Notes": "b"}))
+    (order,) = api.read(f"{ORDERS}?$expand={expand}")["value"]
+    assert sorted(line.get("Notes", line.get("X")) for line in order["Lines"]) == found
+    assert [
+        line.get("Notes", line.get("X")) for line in api.read(f"{made['@odata.id']}?$expand={expand}")["Lines"]
+    ] == found
+
+
+def test_aliases_of_nested_options_reach_the_options_inside(api: Api, world: World) -> None:
+    made = api.create(ORDERS, order_body(world, {"Quantity": 1}))
+    inner = "$expand=Lines($filter=Quantity/Value eq @n);@n=1"
+    deal = api.read(f"{made['@odata.id']}?$expand=Lines($expand=SalesOrder({inner});@n=2)")
+    (line,) = deal["Lines"]
+    assert len(line["SalesOrder"]["Lines"]) == 1
+    outer = "$expand=Lines($filter=Quantity/Value eq @n)"
+    deal = api.read(f"{made['@odata.id']}?$expand=Lines($expand=SalesOrder({outer});@n=1)")
+    assert len(deal["Lines"][0]["SalesOrder"]["Lines"]) == 1
+
+
+@pytest.mark.parametrize("method, path, option", [
+    ("DELETE", "{0}", "$filter=CurrencySign eq 'none'"), ("PATCH", "{0}", "$filter=CurrencySign eq 'none'"),
+    ("PATCH", "{0}", "$top=3"), ("PATCH", "{0}", "$from=2026-01-01"), ("PUT", "{0}/Name", "$orderby=Name"),
+    ("POST", CURRENCIES, "$filter=CurrencySign eq 'none'"), ("POST", CURRENCIES, "$count=true"),
+    ("DELETE", "{0}", "$select=Name"), ("DELETE", "{0}/Name", "$expand=*"), ("POST", "$batch", "$filter=true"),
+])  # fmt: skip
+def test_options_that_would_change_nothing_about_a_write_are_refused(
+    api: Api, currency: dict[str, Any], method: str, path: str, option: str
+) -> None:
+    before = api.read(currency["@odata.id"])
+    address = f"{path.format(currency['@odata.id'])}?{option}"
+    refused = api.request(
+        method, address, None if method == "DELETE" else {"CurrencySign": "EUR", "value": {"EN": "x"}}
+    )
+    assert (refused.status_code, error_of(refused)["type"]) == (400, "BadQueryOption"), refused.content
+    assert error_of(refused)["target"] == option.partition("=")[0]
+    assert api.read(currency["@odata.id"]) == before
+    assert len(api.read(CURRENCIES)["value"]) == 2
 
 
 def test_shaping_a_property_is_named_as_not_offered(api: Api, currency: dict[str, Any]) -> None:
