@@ -254,7 +254,8 @@ class EntityCode:
         value = self.compiler.value(bound)
         if bound.type.sort is Sort.NULL:
             return f"{name!r}: None"
-        return f"{name!r}: {self.code.value(self.code.column(value, bound.type), bound.type)}"
+        target_set = repositories[bound.type.target].set_name if bound.type.sort is Sort.REFERENCE else ""
+        return f"{name!r}: {self.code.value(self.code.column(value, bound.type), bound.type, target_set=target_set)}"
 
     def _link(self, source: Source, attribute: Attribute) -> str:
         bound = reference_column(self.binder, source, attribute)

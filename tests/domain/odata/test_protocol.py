@@ -351,6 +351,16 @@ def test_links_write_a_space_as_every_reader_understands_it(api: Api, currency: 
     assert "$orderby=CurrencySign%20desc" in link
 
 
+def test_links_keep_what_is_encoded_in_a_nested_search(api: Api, world: World) -> None:
+    for number in range(2):
+        api.create(ORDERS, order_body(world, {"Quantity": 1 + number}))
+    asked = f"{ORDERS}?%24top=2&$skip=0&$expand=Lines($search=a%3Bb)"
+    first = api.read(asked, Prefer="maxpagesize=1")
+    second = api.read(first["@odata.nextLink"].partition("/odata/")[2])
+    assert [len(page["value"]) for page in (first, second)] == [1, 1]
+    assert "$skip=0" not in first["@odata.nextLink"]
+
+
 def test_a_longer_url_is_414_and_says_what_to_send_instead(api: Api, currency: dict[str, Any]) -> None:
     asked = "$filter=CurrencySign in (" + ",".join(f"'{n:05}'" for n in range(1100)) + ",'USD')"
     refused = api.get(f"{CURRENCIES}?{asked}")
@@ -527,6 +537,61 @@ def test_an_entity_that_the_caller_has_is_304(api: Api, currency: dict[str, Any]
         assert (unchanged.status_code, unchanged.content, unchanged["ETag"]) == (304, b"", etag)
     api.patch(path, {"Name": "US dollar"})
     assert api.get(path, If_None_Match=etag).status_code == 200
+
+
+def test_what_is_expanded_changes_without_its_entity(api: Api, world: World) -> None:
+    product = f"{PRODUCTS}({world.product})"
+    shaped = [f"{product}?{shape}" for shape in (
+        "$expand=ProductGroup($select=Code)", "$select=ProductGroup/Code", "$compute=ProductGroup/Code as X&$select=X",
+    )]  # fmt: skip
+    plain = f"{product}?$select=PartNumber,ProductGroup"
+    etag = api.get(plain)["ETag"]
+    assert [api.get(path)["ETag"] for path in shaped] == [etag] * 3
+    assert api.patch(f"{GROUPS}({world.group})", {"Code": "other"}).status_code == 204
+    for path in shaped:
+        answered = api.get(path, If_None_Match=etag)
+        assert (answered.status_code, b"other" in answered.content) == (200, True)
+    assert api.get(plain, If_None_Match=etag).status_code == 304
+    assert api.request("HEAD", plain, If_None_Match=etag).status_code == 304
+
+
+@pytest.mark.parametrize("path", [
+    "/StandardLotSizeBase/Foo", "/StandardLotSizeBase/Value/Foo/Bar", "/Name/EN/Foo",
+    "?$select=StandardLotSizeBase/Foo",
+    "?$select=StandardLotSizeBase($select=Foo)", "?$select=StandardLotSizeBase/Currency", "/Active/Foo",
+])  # fmt: skip
+def test_values_have_no_other_members(api: Api, world: World, path: str) -> None:
+    refused = api.get(f"{PRODUCTS}({world.product}){path}")
+    assert (refused.status_code, error_of(refused)["type"]) == (400, "UnknownProperty"), refused.content
+
+
+def test_members_beside_the_whole_value_do_not_narrow_it(api: Api, world: World) -> None:
+    path = f"{PRODUCTS}({world.product})"
+    whole = api.read(f"{path}?$select=StandardLotSizeBase")["StandardLotSizeBase"]
+    assert set(whole) == {"Value", "Unit"}
+    for asked in ("StandardLotSizeBase/Value,StandardLotSizeBase", "StandardLotSizeBase,StandardLotSizeBase/Unit"):
+        assert api.read(f"{path}?$select={asked}")["StandardLotSizeBase"] == whole
+    assert set(api.read(f"{path}?$select=StandardLotSizeBase/unit")["StandardLotSizeBase"]) == {"Unit"}
+    assert api.get(f"{path}/StandardLotSizeBase/Value/$value").status_code == 200
+    assert api.get(f"{path}/StandardLotSizeBase/$value").status_code == 501
+
+
+def test_a_computed_reference_is_a_link(api: Api, world: World) -> None:
+    link = {"@odata.id": f"{GROUPS}({world.group})"}
+    computed = "compute(ProductGroup as x)/groupby((x),aggregate($count as n))/compute(x as y)"
+    for asked in ("$compute=ProductGroup as x&$select=x", "$apply=compute(ProductGroup as x)&$select=x"):
+        assert [row["x"] for row in api.read(f"{PRODUCTS}?{asked}")["value"]] == [link]
+    (row,) = api.read(f"{PRODUCTS}?$apply={computed}")["value"]
+    assert row["y"] == link
+
+
+@pytest.mark.parametrize("apply", [
+    "topsum(10,PartNumber)", "toppercent('a',GuaranteePeriodDays)", "bottomsum(true,GuaranteePeriodDays)",
+    "bottompercent(10,Active)", "groupby((PartNumber,Active))/topsum(10,Active)",
+])  # fmt: skip
+def test_ranks_of_sums_need_numbers(api: Api, world: World, apply: str) -> None:
+    refused = api.get(f"{PRODUCTS}?$apply={apply}")
+    assert (refused.status_code, error_of(refused)["type"]) == (400, "TypeMismatch"), refused.content
 
 
 @pytest.mark.parametrize(
