@@ -44,6 +44,7 @@ _VOCABULARIES = {
 }
 
 _CAPABILITIES: Node = {
+    "@Core.ODataVersions": "4.0,4.01",
     "@Capabilities.ConformanceLevel": "Advanced",
     "@Capabilities.AsynchronousRequestsSupported": False,
     "@Capabilities.BatchContinueOnErrorSupported": True,

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlencode
+from urllib.parse import quote, unquote_plus
 
 import orjson
 from django.conf import settings
 
 from domain import query
 from domain.dataset.checks import access
+from domain.model.members import DISPLAY_TEXT
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.odata.message.message import (
@@ -34,7 +35,7 @@ from domain.odata.read.as_of import versions_between
 from domain.odata.resources import targets
 from domain.query.base.representation import CollectionResult, Representation, ValueResult
 from domain.syntax import parse_boolean_expression, parse_orderby
-from domain.syntax.ast import Logical, QueryOptions
+from domain.syntax.ast import Logical, NameStep, QueryOptions
 from foundation import errors
 from foundation.kinds import Kind
 from foundation.messages import TranslatableMessage as Message
@@ -44,7 +45,9 @@ from foundation.short_texts import cache_short_texts
 _PAGE_DIGITS = 9
 #: Query options that next links and delta links replace.
 _PAGING = frozenset({"skip", "skiptoken", "deltatoken"})
-_OF_COLLECTIONS = ("filter", "search", "orderby", "top", "skip", "count", "apply", "skiptoken", "deltatoken", "index")
+OF_COLLECTIONS = ("filter", "search", "orderby", "top", "skip", "count", "apply", "skiptoken", "deltatoken", "index")
+#: $from and $to.
+_OF_HISTORY = ("from_time", "to_time")
 
 
 def read(request: ODataRequest, target: targets.Target) -> ODataResponse:
@@ -75,13 +78,14 @@ def read(request: ODataRequest, target: targets.Target) -> ODataResponse:
 
 def _check_single(target: targets.Target, options: QueryOptions) -> None:
     """Refuse options for collections on a single entity or value, which would otherwise be ignored silently."""
-    given = options.first_given(_OF_COLLECTIONS)
+    names = OF_COLLECTIONS if isinstance(target, targets.Entity) else (*OF_COLLECTIONS, *_OF_HISTORY)
+    given = options.first_given(names)
     if given is not None:
         raise errors.BadRequest(
             errors.BAD_QUERY_OPTION,
-            f"${given}",
+            f"${given.removesuffix('_time')}",
             Message("the address is of one thing, not of a collection"),
-            target=f"${given}",
+            target=f"${given.removesuffix('_time')}",
         )
     if not isinstance(target, targets.Entity):
         shaping = options.first_given(("select", "expand", "compute"))
@@ -242,9 +246,25 @@ def _entity(request: ODataRequest, target: targets.Entity, representation: Repre
         headers["Preference-Applied"] = "omit-values=nulls"
     if result.etag is not None:
         headers["ETag"] = result.etag
-        if request.method == "GET" and etag_matches(request.headers.get("if-none-match", ""), result.etag):
+        is_known = _is_own(target.repository, request.options) and request.is_read
+        if is_known and etag_matches(request.headers.get("if-none-match", ""), result.etag):
             return ODataResponse(304, b"", {"ETag": result.etag, **NO_STORE})
     return ODataResponse(200, result.body, headers)
+
+
+def _is_own(repository: Repository[Any], options: QueryOptions) -> bool:
+    """Whether all members are the entity's own, so that its ETag tells whether they have changed."""
+    if options.expand or options.compute:
+        return False
+    for item in options.select:
+        name = item.path[0].name if isinstance(item.path[0], NameStep) else ""
+        attribute = repository.attribute(name)
+        if attribute is None:
+            if name.lower() != "default":
+                return False
+        elif attribute.name == DISPLAY_TEXT or (attribute.is_reference and len(item.path) > 1):
+            return False
+    return True
 
 
 def _count(request: ODataRequest, target: targets.Count) -> ODataResponse:
@@ -355,9 +375,10 @@ def _next_base(request: ODataRequest) -> str:
 
 @cache_short_texts(512, longest=1024)
 def _without_paging(query_string: str) -> str:
+    """The options as they were sent, without those of paging: decoded, a `%3B` in a nested $search would end it."""
     options = [
-        (name, value)
-        for name, value in parse_qsl(query_string, keep_blank_values=True)
-        if name.lower().lstrip("$") not in _PAGING
+        part
+        for part in query_string.split("&")
+        if part and unquote_plus(part.partition("=")[0]).lower().lstrip("$") not in _PAGING
     ]
-    return urlencode(options, safe="$(),/:@", quote_via=quote)
+    return quote("&".join(options).replace("+", "%20"), safe="%$&=(),/:;@!*'~?")

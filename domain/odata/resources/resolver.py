@@ -76,7 +76,7 @@ class Resolver:
                 return targets.Count(target)
             case ast.KeywordSegment(name="$query"), targets.Collection() | targets.Entity() | targets.Count():
                 return targets.Query(target)
-            case ast.KeywordSegment(name="$value"), targets.Property():
+            case ast.KeywordSegment(name="$value"), targets.Property() if not _is_complex(target):
                 return replace(target, raw=True)
             case ast.KeywordSegment(name="$ref"), targets.Entity() if target.reference is not None:
                 return targets.ReferenceLink(*target.reference)
@@ -183,6 +183,12 @@ class Resolver:
                     raise errors.repeated_parameter(item.name)
                 given[item.name] = plain_value(item.value, self.aliases)
         return targets.Call(operation, entity, given)
+
+
+def _is_complex(target: targets.Property) -> bool:
+    """Whether the value is an amount or a quantity, which has no raw value."""
+    attribute = target.entity.repository.attribute(target.path[0])
+    return attribute is not None and attribute.is_measured and len(target.path) == 1
 
 
 def _cast(entity: targets.Entity, derived: Repository[Any]) -> targets.Entity:

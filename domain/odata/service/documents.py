@@ -26,19 +26,20 @@ from foundation.messages import TranslatableMessage as Message
 
 _OF_DOCUMENTS = frozenset({"format", "schemaversion", "custom", "aliases", "position"})
 _OF_DATA = [option.name for option in fields(QueryOptions) if option.name not in _OF_DOCUMENTS]
+_OF_A_DOCUMENT = Message("the address is of a document")
 
 
-def _check_options(options: QueryOptions) -> None:
+def check_options(options: QueryOptions, reason: Message) -> None:
     """Refuse all system options except $format and $schemaversion."""
     name = options.first_given(_OF_DATA)
     if name is not None:
-        message = Message("the address is of a document")
-        raise errors.BadRequest(errors.BAD_QUERY_OPTION, f"${name}", message, target=f"${name}")
+        shown = f"${name.removesuffix('_time')}"
+        raise errors.BadRequest(errors.BAD_QUERY_OPTION, shown, reason, target=shown)
 
 
 def service_document(request: ODataRequest) -> ODataResponse:
     """The readable entity sets by name, and the function imports; this model has no singletons."""
-    _check_options(request.options)
+    check_options(request.options, _OF_A_DOCUMENT)
     negotiated = negotiate(request.headers.get("accept", ""), request.options.format, (JSON,))
     entries = [
         {"name": repository.set_name, "kind": "EntitySet", "url": repository.set_name}
@@ -63,7 +64,7 @@ def metadata(request: ODataRequest) -> ODataResponse:
     CSDL JSON exists from 4.01 on: a request for it gets 4.01, unless OData-MaxVersion forbids that. With `options=flat`
     no entity type has a base type.
     """
-    _check_options(request.options)
+    check_options(request.options, _OF_A_DOCUMENT)
     only_xml = request.version == "4.0" and "odata-maxversion" in request.headers
     served = (XML,) if only_xml else (XML, JSON)
     media_type = negotiate(request.headers.get("accept", ""), request.options.format, served).media_type

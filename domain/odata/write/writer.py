@@ -30,10 +30,16 @@ from domain.odata.write.preconditions import check_if_none_match, check_precondi
 from foundation import errors
 from foundation.messages import TranslatableMessage as Message
 
+#: Query options of reads that would silently change nothing.
+_OF_READS = (*reader.OF_COLLECTIONS, "from_time", "to_time")
+#: Query options for the entity in a response.
+_OF_ENTITIES = ("select", "expand", "compute")
+
 
 def apply(request: ODataRequest, target: targets.Target, dataset: Dataset) -> Outcome:
     """Apply the request to the dataset. Raises PlatformError; nothing is committed here."""
     _check_writable(request, target, dataset)
+    _check_options(request, target)
     writer = _Writer(request, dataset)
     match request.method, target:
         case "POST", targets.Collection():
@@ -61,6 +67,22 @@ def _check_writable(request: ODataRequest, target: targets.Target, dataset: Data
     if data is not None and data.repository.access == "ReadOnly":
         access.require(dataset.context, data.repository, "read")
         raise errors.MethodNotAllowed(request.method, targets.allowed_methods(target))
+
+
+def _check_options(request: ODataRequest, target: targets.Target) -> None:
+    """Refuse options that would be ignored: those of reads, and those of entities if the response has none.
+
+    `DELETE …?$filter=` would delete what the filter excludes.
+    """
+    is_link = isinstance(target, targets.ReferenceLink | targets.CollectionLinks)
+    has_entity = not is_link and request.method != "DELETE"
+    refused = _OF_READS if has_entity else (*_OF_READS, *_OF_ENTITIES)
+    given = request.options.first_given(refused)
+    if given is not None:
+        name = f"${given.removesuffix('_time')}"
+        raise errors.BadRequest(
+            errors.BAD_QUERY_OPTION, name, Message("it has no meaning for {0}", request.method), target=name
+        )
 
 
 class _Writer:

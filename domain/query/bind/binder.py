@@ -7,7 +7,8 @@ results.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -93,7 +94,7 @@ class Binder:
         self.access = access
         self._pending = pending
         self._calculating: list[tuple[str, str]] = []
-        self._aliases = aliases or {}
+        self.aliases = aliases or {}
         self._resolving: list[str] = []
         self._parts = 0
         #: id of a computed value → (the value, the number of its nodes)
@@ -205,11 +206,21 @@ class Binder:
     def alias(self, node: ast.ParameterAlias, scope: Scope) -> Bound:
         if node.name.startswith(VARIABLE_PREFIX):
             return self._call_variable(node)
-        if node.name not in self._aliases:
+        if node.name not in self.aliases:
             # 5.1.1.15: an alias without a value is null.
             return Input(NULL, True, Fixed(None), unchanged, LiteralKind.NULL, node.position)
         bound: Bound = self.resolving(node.name, lambda expression: self.value(expression, scope))
         return bound
+
+    @contextmanager
+    def with_aliases(self, *nested: ast.AliasValue) -> Iterator[None]:
+        """Inside, options of $expand are bound: their aliases hide outer ones of the same name (Protocol, 12.2.3)."""
+        outer = self.aliases
+        self.aliases = {**outer, **{alias.name: alias.value for alias in nested}}
+        try:
+            yield
+        finally:
+            self.aliases = outer
 
     def resolving(self, name: str, use: Callable[[ast.Expression], Any]) -> Any:
         """Call `use` with the alias's expression; a cyclic alias is refused."""
@@ -217,16 +228,16 @@ class Binder:
             raise errors.BadRequest(errors.BAD_QUERY_OPTION, f"@{name}", Message("the alias refers to itself"))
         self._resolving.append(name)
         try:
-            return use(self._aliases[name])
+            return use(self.aliases[name])
         finally:
             self._resolving.pop()
 
     def alias_expression(self, expression: ast.Expression) -> ast.Expression:
         """The expression of an alias, resolved through further aliases; any other expression unchanged."""
         for _ in range(20):
-            if not isinstance(expression, ast.ParameterAlias) or expression.name not in self._aliases:
+            if not isinstance(expression, ast.ParameterAlias) or expression.name not in self.aliases:
                 return expression
-            expression = self._aliases[expression.name]
+            expression = self.aliases[expression.name]
         raise errors.BadRequest(errors.BAD_QUERY_OPTION, "@", Message("an alias refers to itself"))
 
     @staticmethod

@@ -23,6 +23,7 @@ from typing import Any
 
 from domain.query.base.bound import BOOL, Bound, Fixed, Input, Order, Output, Sort, Source
 from domain.query.base.scope import Scope
+from domain.query.bind.expression_binder import mismatch
 from domain.query.bind.search import bind_search
 from domain.query.bind.type_rules import by_number
 from domain.query.plan.aggregation import ResultColumn, Table, select_columns
@@ -164,7 +165,11 @@ class ApplyPlanner:
             if not isinstance(each.amount, ast.Literal | ast.Slot):
                 raise errors.NotSupported(Message("{0} with a number that is not a literal", each.name))
             return self.limited(replace(stage, orders=[order]), None, each.amount)
-        share = Share(order, self.binder.scalar(each.amount, scope), is_percent=each.name.endswith("percent"))
+        amount = self.binder.scalar(each.amount, scope)
+        for operand, given in ((each.amount, amount), (each.value, value)):
+            if given.type.sort is not Sort.NUMBER:
+                raise mismatch(operand.position, Message("a number is needed here, not {0}", given.type))
+        share = Share(order, amount, is_percent=each.name.endswith("percent"))
         if isinstance(stage, Entities):
             stage = stage.unlimited()
             return replace(stage, where=[LeadingKeys(BOOL, False, stage, share, self.planner)], orders=[order])

@@ -9,6 +9,7 @@ from typing import Any
 
 from domain.model.registry import repositories
 from domain.model.repository import Repository
+from domain.query.base.bound import Sort
 from domain.query.base.context_url import context_suffix
 from domain.query.base.representation import ShapeKey
 from domain.query.base.scope import entity_scope
@@ -178,7 +179,9 @@ def _value(
         # $select does not apply to a group, and callers need its key.
         link = f"{f'{column.target_set}('!r} + r[{position}] + ')'"
         return f'(None if r[{position}] is None else {{"@odata.id": {link}, "Id": r[{position}]}})'
-    value = code.value(position, column.output.type)
+    value_type = column.output.type
+    target_set = repositories[value_type.target].set_name if value_type.sort is Sort.REFERENCE else ""
+    value = code.value(position, value_type, target_set=target_set)
     if is_text and is_text_in_ieee754(column.control, column.output):
         value = f"(None if {value} is None else str({value}))"
     if column.measure is None:

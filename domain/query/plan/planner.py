@@ -272,8 +272,10 @@ class Planner:
             source = self.root(batch.repository)
             where = self.where(source, ast.NO_OPTIONS, entity_scope(source), ())
             return plan_computed(self.binder, batch, source, where, self.shape, self.block, self.dialect)
-        if batch.kind is ast.ExpandKind.COUNT:
-            return self._count_batch(batch)
+        with self.binder.with_aliases(*batch.options.aliases):
+            return self._count_batch(batch) if batch.kind is ast.ExpandKind.COUNT else self._expanded(batch)
+
+    def _expanded(self, batch: Batch) -> BatchPlan:
         source = self.root(batch.repository)
         block = self.block(source)
         compiler = Compiler(block)

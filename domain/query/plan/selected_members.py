@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,6 +15,28 @@ from domain.syntax import ast
 from foundation import errors
 from foundation.kinds import Kind
 from foundation.messages import TranslatableMessage as Message
+
+_CUSTOM_MEMBERS = ("Value", "Description", "ValueId")
+
+
+def _members(attribute: Attribute, item: ast.SelectItem) -> tuple[str, ...]:
+    """The selected members of a complex value; none for all of them. Raises BadRequest for an unknown one."""
+    paths = [item.path[1:], *(inner.path for inner in item.options.select)]
+    if attribute.is_measured:
+        known = ("Value", "Currency" if attribute.kind is Kind.AMOUNT else "Unit")
+        for path in paths:
+            _check_members(path, known, attribute.kind.value)
+    elif attribute.kind is Kind.MULTILANGUAGE:
+        for path in paths:
+            _check_members(path[1:], (), attribute.kind.value)
+    return tuple(path[0].name for path in paths if path and isinstance(path[0], ast.NameStep))
+
+
+def _check_members(path: Sequence[ast.Step], known: Sequence[str], where: str) -> None:
+    """Raise BadRequest unless the path is empty or one of the known members, which have no members themselves."""
+    names = [step.name for step in path if isinstance(step, ast.NameStep)]
+    for name in names[1:] if names and names[0].lower() in map(str.lower, known) else names:
+        unknown(name, known, where)
 
 
 @dataclass(slots=True)
@@ -71,17 +93,16 @@ class SelectedMembers:
             if attribute.is_reference and len(item.path) > 1:
                 self._select_behind(attribute, item)
                 return
-            members = tuple(each.name for each in item.path[1:] if isinstance(each, ast.NameStep))
-            members += tuple(
-                inner.path[0].name for inner in item.options.select if isinstance(inner.path[0], ast.NameStep)
-            )
+            members = _members(attribute, item)
             if replace(item.options, select=()) != ast.NO_OPTIONS:
                 raise errors.NotSupported(Message("options other than $select behind {0} in $select", name))
             if members and attribute.is_reference:
                 raise errors.NotSupported(Message("$select of {0}/{1}; expand {2} instead", name, members[0], name))
             if members and attribute.kind not in (Kind.AMOUNT, Kind.QUANTITY, Kind.MULTILANGUAGE):
                 unknown(members[0], (), attribute.kind.value)
-            self.names[attribute.name] = (*self.names.get(attribute.name, ()), *members)
+            known = self.names.get(attribute.name)
+            # The whole value contains its members.
+            self.names[attribute.name] = () if not members or known == () else (*(known or ()), *members)
             return
         child = repository.collection(name)
         if child is not None:
@@ -89,10 +110,12 @@ class SelectedMembers:
             return
         custom = named(repository.name, name)
         if custom is not None:
+            _check_members(item.path[1:], _CUSTOM_MEMBERS, "Erp.CustomPropertyValue")
             self.names[custom.api_name] = ()
         elif name.lower() == "default":
             self._add_defaults(repository, computed)
         elif (calculated := calculated_attributes.definition(repository, name)) is not None:
+            _check_members(item.path[1:], (), calculated.api_name)
             self.names[calculated.api_name] = ()
         else:
             unknown(name, [*repository.attributes, *repository.collections, *computed], repository.set_name)

@@ -254,7 +254,8 @@ class EntityCode:
         value = self.compiler.value(bound)
         if bound.type.sort is Sort.NULL:
             return f"{name!r}: None"
-        return f"{name!r}: {self.code.value(self.code.column(value, bound.type), bound.type)}"
+        target_set = repositories[bound.type.target].set_name if bound.type.sort is Sort.REFERENCE else ""
+        return f"{name!r}: {self.code.value(self.code.column(value, bound.type), bound.type, target_set=target_set)}"
 
     def _link(self, source: Source, attribute: Attribute) -> str:
         bound = reference_column(self.binder, source, attribute)
@@ -356,7 +357,8 @@ class EntityCode:
             return [self._batched_reference(source, attribute, options, depth)]
         self._joined += 1
         key = self.code.column(self.compiler.block.key(target), column(target, target.repository.id).type)
-        inner = self.entity(target, options, depth + 1)
+        with self.binder.with_aliases(*options.aliases):
+            inner = self.entity(target, options, depth + 1)
         return [f"{name!r}: (None if r[{key}] is None else {inner})"]
 
     def _batched_reference(self, source: Source, attribute: Attribute, options: ast.QueryOptions, depth: int) -> str:
@@ -397,6 +399,10 @@ class EntityCode:
         it: PathToIt | None = None,
     ) -> int:
         position = len(self.batches)
+        # The batch is planned outside of the options around it, whose aliases it may use.
+        own = {alias.name for alias in options.aliases}
+        outer = (ast.AliasValue(name, value) for name, value in self.binder.aliases.items() if name not in own)
+        options = replace(options, aliases=(*options.aliases, *outer))
         self.batches.append(Batch(position, key, repository, back, kind, options, depth + 1, single, it=it))
         return position
 

@@ -161,6 +161,25 @@ def test_conditions_belong_to_the_requests_of_a_batch(api: Api, header: str) -> 
     assert api.get(f"{CURRENCIES}/$count").content == b"1"
 
 
+def test_what_stands_behind_a_number_sign_is_not_dropped(api: Api) -> None:
+    (refused,) = json_batch(api, {"method": "GET", "url": f"{CURRENCIES}?$select=Name#x&$filter=false"})
+    assert (refused["status"], refused["body"]["error"]["type"]) == (400, "InvalidBody")
+
+
+@pytest.mark.parametrize("name, value", [
+    ("Prefer", "CurrentEnterpriseCompanyId=0187d2a0-0000-7000-8000-000000000001"),
+    ("ErpContextParameters", "CurrentRoleId=0187d2a0-0000-7000-8000-000000000001"), ("X-Change-Reason", "because"),
+])  # fmt: skip
+def test_a_part_has_the_context_of_its_batch(api: Api, name: str, value: str) -> None:
+    create = {"method": "POST", "url": CURRENCIES, "headers": {name: value}, "body": dollar()}
+    grouped = {**create, "atomicityGroup": "g"}
+    alone, of_group = json_batch(api, create, grouped)
+    for refused in (alone, of_group):
+        assert (refused["status"], refused["body"]["error"]["type"]) == (400, "InvalidHeader"), refused
+        assert refused["body"]["error"]["target"] == name
+    assert [answer["status"] for answer in json_batch(api, create, **{name: value})] == [201]
+
+
 def test_what_depends_on_a_failure_is_not_done(api: Api) -> None:
     answers = json_batch(
         api,

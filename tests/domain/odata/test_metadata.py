@@ -135,6 +135,7 @@ def test_optional_parameters_say_what_they_are_without(db: None) -> None:
 
 def test_the_container_says_what_the_service_can_do(schema: dict[str, Any]) -> None:
     assert schema["Container"]["@Capabilities.ConformanceLevel"] == "Advanced"
+    assert schema["Container"]["@Core.ODataVersions"] == "4.0,4.01"
     assert b'EnumMember="Capabilities.ConformanceLevelType/Advanced"' in csdl_document(XML, "4.01").body
 
 

@@ -198,7 +198,8 @@ def test_urls_of_8_kb_are_read(api: Api, currency: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "path", ["{0}?$filter=CurrencySign eq null", "{0}?$top=1", "{0}?$count=true", "{0}/Name?$orderby=Name", "?$top=1",
-             "$metadata?$filter=true", "$metadata?$select=Id", "{0}?$skiptoken=x"],
+             "$metadata?$filter=true", "$metadata?$select=Id", "{0}?$skiptoken=x",
+             "{0}/Name?$from=garbage", "{0}/$ref?$to=2026-01-01"],
 )  # fmt: skip
 def test_options_that_choose_among_many_are_refused_where_there_is_one(
     api: Api, currency: dict[str, Any], path: str
@@ -206,6 +207,57 @@ def test_options_that_choose_among_many_are_refused_where_there_is_one(
     refused = api.get(path.format(currency["@odata.id"]))
     assert (refused.status_code, error_of(refused)["type"]) == (400, "BadQueryOption")
     assert error_of(refused)["target"] == path.partition("?")[2].partition("=")[0]
+
+
+@pytest.mark.parametrize(
+    "expand, found",
+    [
+        ("Lines($filter=Notes eq @n;@n='a')", ["a"]),
+        ('Lines($filter=Notes in @n;@n=["a","b"])&@n=\'c\'', ["a", "b"]),
+        ("Lines($filter=Notes eq @n;$orderby=@o desc;@o=Notes)&@n='b'", ["b"]),
+        ("Lines($compute=@n as X;$select=X;$filter=X eq Notes;@n='b')", ["b"]),
+        ("Lines($select=Notes;$filter=Notes eq @m;@m=@n;$expand=Product)&@n='b'", ["b"]),
+    ],
+)
+def test_parameter_aliases_may_be_nested_in_expand(api: Api, world: World, expand: str, found: list[str]) -> None:
+    """OData Protocol 4.01, 12.2.3."""
+    made = api.create(ORDERS, order_body(world, {"Quantity": 1, "Notes": "a"}, {"Quantity": 1, "Notes": "b"}))
+    (order,) = api.read(f"{ORDERS}?$expand={expand}")["value"]
+    assert sorted(line.get("Notes", line.get("X")) for line in order["Lines"]) == found
+    assert [
+        line.get("Notes", line.get("X")) for line in api.read(f"{made['@odata.id']}?$expand={expand}")["Lines"]
+    ] == found
+
+
+def test_aliases_of_nested_options_reach_the_options_inside(api: Api, world: World) -> None:
+    made = api.create(ORDERS, order_body(world, {"Quantity": 1}))
+    inner = "$expand=Lines($filter=Quantity/Value eq @n);@n=1"
+    deal = api.read(f"{made['@odata.id']}?$expand=Lines($expand=SalesOrder({inner});@n=2)")
+    (line,) = deal["Lines"]
+    assert len(line["SalesOrder"]["Lines"]) == 1
+    outer = "$expand=Lines($filter=Quantity/Value eq @n)"
+    deal = api.read(f"{made['@odata.id']}?$expand=Lines($expand=SalesOrder({outer});@n=1)")
+    assert len(deal["Lines"][0]["SalesOrder"]["Lines"]) == 1
+
+
+@pytest.mark.parametrize("method, path, option", [
+    ("DELETE", "{0}", "$filter=CurrencySign eq 'none'"), ("PATCH", "{0}", "$filter=CurrencySign eq 'none'"),
+    ("PATCH", "{0}", "$top=3"), ("PATCH", "{0}", "$from=2026-01-01"), ("PUT", "{0}/Name", "$orderby=Name"),
+    ("POST", CURRENCIES, "$filter=CurrencySign eq 'none'"), ("POST", CURRENCIES, "$count=true"),
+    ("DELETE", "{0}", "$select=Name"), ("DELETE", "{0}/Name", "$expand=*"), ("POST", "$batch", "$filter=true"),
+])  # fmt: skip
+def test_options_that_would_change_nothing_about_a_write_are_refused(
+    api: Api, currency: dict[str, Any], method: str, path: str, option: str
+) -> None:
+    before = api.read(currency["@odata.id"])
+    address = f"{path.format(currency['@odata.id'])}?{option}"
+    refused = api.request(
+        method, address, None if method == "DELETE" else {"CurrencySign": "EUR", "value": {"EN": "x"}}
+    )
+    assert (refused.status_code, error_of(refused)["type"]) == (400, "BadQueryOption"), refused.content
+    assert error_of(refused)["target"] == option.partition("=")[0]
+    assert api.read(currency["@odata.id"]) == before
+    assert len(api.read(CURRENCIES)["value"]) == 2
 
 
 def test_shaping_a_property_is_named_as_not_offered(api: Api, currency: dict[str, Any]) -> None:
@@ -297,6 +349,16 @@ def test_links_write_a_space_as_every_reader_understands_it(api: Api, currency: 
     api.create(CURRENCIES, {"CurrencySign": "GBP", "Name": "Pound"})
     link = api.read(f"{CURRENCIES}?$orderby=CurrencySign desc", Prefer="maxpagesize=1")["@odata.nextLink"]
     assert "$orderby=CurrencySign%20desc" in link
+
+
+def test_links_keep_what_is_encoded_in_a_nested_search(api: Api, world: World) -> None:
+    for number in range(2):
+        api.create(ORDERS, order_body(world, {"Quantity": 1 + number}))
+    asked = f"{ORDERS}?%24top=2&$skip=0&$expand=Lines($search=a%3Bb)"
+    first = api.read(asked, Prefer="maxpagesize=1")
+    second = api.read(first["@odata.nextLink"].partition("/odata/")[2])
+    assert [len(page["value"]) for page in (first, second)] == [1, 1]
+    assert "$skip=0" not in first["@odata.nextLink"]
 
 
 def test_a_longer_url_is_414_and_says_what_to_send_instead(api: Api, currency: dict[str, Any]) -> None:
@@ -475,6 +537,61 @@ def test_an_entity_that_the_caller_has_is_304(api: Api, currency: dict[str, Any]
         assert (unchanged.status_code, unchanged.content, unchanged["ETag"]) == (304, b"", etag)
     api.patch(path, {"Name": "US dollar"})
     assert api.get(path, If_None_Match=etag).status_code == 200
+
+
+def test_what_is_expanded_changes_without_its_entity(api: Api, world: World) -> None:
+    product = f"{PRODUCTS}({world.product})"
+    shaped = [f"{product}?{shape}" for shape in (
+        "$expand=ProductGroup($select=Code)", "$select=ProductGroup/Code", "$compute=ProductGroup/Code as X&$select=X",
+    )]  # fmt: skip
+    plain = f"{product}?$select=PartNumber,ProductGroup"
+    etag = api.get(plain)["ETag"]
+    assert [api.get(path)["ETag"] for path in shaped] == [etag] * 3
+    assert api.patch(f"{GROUPS}({world.group})", {"Code": "other"}).status_code == 204
+    for path in shaped:
+        answered = api.get(path, If_None_Match=etag)
+        assert (answered.status_code, b"other" in answered.content) == (200, True)
+    assert api.get(plain, If_None_Match=etag).status_code == 304
+    assert api.request("HEAD", plain, If_None_Match=etag).status_code == 304
+
+
+@pytest.mark.parametrize("path", [
+    "/StandardLotSizeBase/Foo", "/StandardLotSizeBase/Value/Foo/Bar", "/Name/EN/Foo",
+    "?$select=StandardLotSizeBase/Foo",
+    "?$select=StandardLotSizeBase($select=Foo)", "?$select=StandardLotSizeBase/Currency", "/Active/Foo",
+])  # fmt: skip
+def test_values_have_no_other_members(api: Api, world: World, path: str) -> None:
+    refused = api.get(f"{PRODUCTS}({world.product}){path}")
+    assert (refused.status_code, error_of(refused)["type"]) == (400, "UnknownProperty"), refused.content
+
+
+def test_members_beside_the_whole_value_do_not_narrow_it(api: Api, world: World) -> None:
+    path = f"{PRODUCTS}({world.product})"
+    whole = api.read(f"{path}?$select=StandardLotSizeBase")["StandardLotSizeBase"]
+    assert set(whole) == {"Value", "Unit"}
+    for asked in ("StandardLotSizeBase/Value,StandardLotSizeBase", "StandardLotSizeBase,StandardLotSizeBase/Unit"):
+        assert api.read(f"{path}?$select={asked}")["StandardLotSizeBase"] == whole
+    assert set(api.read(f"{path}?$select=StandardLotSizeBase/unit")["StandardLotSizeBase"]) == {"Unit"}
+    assert api.get(f"{path}/StandardLotSizeBase/Value/$value").status_code == 200
+    assert api.get(f"{path}/StandardLotSizeBase/$value").status_code == 501
+
+
+def test_a_computed_reference_is_a_link(api: Api, world: World) -> None:
+    link = {"@odata.id": f"{GROUPS}({world.group})"}
+    computed = "compute(ProductGroup as x)/groupby((x),aggregate($count as n))/compute(x as y)"
+    for asked in ("$compute=ProductGroup as x&$select=x", "$apply=compute(ProductGroup as x)&$select=x"):
+        assert [row["x"] for row in api.read(f"{PRODUCTS}?{asked}")["value"]] == [link]
+    (row,) = api.read(f"{PRODUCTS}?$apply={computed}")["value"]
+    assert row["y"] == link
+
+
+@pytest.mark.parametrize("apply", [
+    "topsum(10,PartNumber)", "toppercent('a',GuaranteePeriodDays)", "bottomsum(true,GuaranteePeriodDays)",
+    "bottompercent(10,Active)", "groupby((PartNumber,Active))/topsum(10,Active)",
+])  # fmt: skip
+def test_ranks_of_sums_need_numbers(api: Api, world: World, apply: str) -> None:
+    refused = api.get(f"{PRODUCTS}?$apply={apply}")
+    assert (refused.status_code, error_of(refused)["type"]) == (400, "TypeMismatch"), refused.content
 
 
 @pytest.mark.parametrize(

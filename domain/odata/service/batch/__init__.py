@@ -18,10 +18,12 @@ from domain.odata.message.message import JSON, NO_STORE, ODataRequest, ODataResp
 from domain.odata.service.batch import json_format, multipart
 from domain.odata.service.batch.parts import Serve
 from domain.odata.service.batch.runner import preferred_continuation
+from domain.odata.service.documents import check_options
 from foundation import errors
 from foundation.messages import TranslatableMessage as Message
 
 MAX_DEPTH = 1
+_OF_PARTS = Message("it belongs to the requests of the batch")
 
 
 def run(request: ODataRequest, serve: Serve) -> ODataResponse:
@@ -31,6 +33,7 @@ def run(request: ODataRequest, serve: Serve) -> ODataResponse:
     """
     if request.depth >= MAX_DEPTH:
         raise invalid_body(Message("a batch may not contain a batch"))
+    check_options(request.options, _OF_PARTS)
     media_type = request.content_type or JSON
     run_in_format = _FORMATS.get(media_type)
     if run_in_format is None:
@@ -41,7 +44,7 @@ def run(request: ODataRequest, serve: Serve) -> ODataResponse:
     negotiate(request.headers.get("accept", ""), request.options.format, (media_type,))
     for name in ("If-Match", "If-None-Match"):
         if name.lower() in request.headers:
-            raise errors.BadRequest(errors.INVALID_HEADER, name, Message("it belongs to the requests of the batch"))
+            raise errors.BadRequest(errors.INVALID_HEADER, name, _OF_PARTS)
     response = run_in_format(request, serve)
     if (preferred := preferred_continuation(request)) is not None:
         response.headers["Preference-Applied"] = f"odata.continue-on-error={'true' if preferred else 'false'}"

@@ -33,7 +33,7 @@ from foundation.error_summaries import ErrorSummary
 from foundation.execution_slot import defer_to_slot
 from foundation.messages import TranslatableMessage as Message
 from identity.languages import messages_of
-from identity.preferences import parse_prefer
+from identity.preferences import CONTEXT_PARAMETERS, parse_prefer
 from identity.rate_limits import check_api_request
 
 MAX_PARTS = 1000
@@ -41,6 +41,7 @@ MAX_PARTS = 1000
 CONTENT_ID = "@Org.OData.Core.V1.ContentID"
 #: Seconds after which no further part is started.
 MAX_SECONDS = 30.0
+_OF_BATCH = Message("it belongs to the batch, whose parts share its context")
 #: Headers of the batch itself that do not apply to its parts.
 _OWN_HEADERS = frozenset(
     {
@@ -268,6 +269,7 @@ class Runner:
             if name in part.headers:
                 headers[name] = self._etag(part.headers[name])
         context = self.request.context
+        self._check_context(part)
         if "prefer" in headers:
             # Parts inherit no preference of the batch but the one for traces.
             prefer = dict(parse_prefer(part.headers.get("prefer", "")))
@@ -287,6 +289,16 @@ class Runner:
             batch_version=self.request.version,
         )
 
+    def _check_context(self, part: Part) -> None:
+        """Refuse a context or reason of the part that the batch does not have: it would be ignored."""
+        for name in ("ErpContextParameters", "X-Change-Reason"):
+            if part.headers.get(name.lower()) not in (None, self.request.headers.get(name.lower())):
+                raise errors.BadRequest(errors.INVALID_HEADER, name, _OF_BATCH, target=name)
+        prefer = parse_prefer(part.headers.get("prefer", ""))
+        for name in CONTEXT_PARAMETERS:
+            if prefer.get(name.lower()) not in (None, self.request.context.prefer.get(name.lower())):
+                raise errors.BadRequest(errors.INVALID_HEADER, "Prefer", _OF_BATCH, target="Prefer")
+
     def _etag(self, given: str) -> str:
         """Replace `$1` by the ETag in the response to request 1 (OData JSON 4.01, 19.3)."""
         done = self.done.get(given[1:]) if given.startswith("$") else None
@@ -299,6 +311,8 @@ class Runner:
             split = urlsplit(url)
         except ValueError as exc:
             raise invalid_body(Message("'{0}' is no URL", url), info=str(exc)) from exc
+        if "#" in url:
+            raise invalid_body(Message("'{0}' is no URL", url), info="# is written %23")
         if (split.scheme or split.netloc) and split.netloc != root.netloc:
             raise invalid_body(Message("{0} leads out of this service", url))
         path = split.path
