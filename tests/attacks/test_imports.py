@@ -32,7 +32,7 @@ PRIVILEGES: dict[str, dict[str, Any]] = {
 }
 
 
-def imported(api: Api, *objects: dict[str, Any], **options: Any) -> list[dict[str, Any]]:
+def imported(api: Api, *objects: Any, **options: Any) -> list[dict[str, Any]]:
     answer = api.post("Import", {"objects": list(objects), **options})
     assert answer.status_code == 200, answer.content
     found: list[dict[str, Any]] = answer.json()["objects"]
