@@ -45,6 +45,8 @@ class Listener:
         self._outlet: Outlet | None = None
         self.has_begun = False
         self._closed = threading.Event()
+        self._ending = threading.Lock()
+        self._is_ending = False
 
     def opening(self) -> bytes:
         """The first part, sent at once; without one the status can still become that of an error."""
@@ -95,7 +97,11 @@ class Listener:
             self._outlet.send(part)
 
     def end(self, part: bytes) -> None:
-        """Send the last part."""
+        """Send the last part, once: the process may stop while the thread of the listeners ends the response."""
+        with self._ending:
+            if self._is_ending:
+                return
+            self._is_ending = True
         self.send(part)
         self.close()
 
