@@ -1,4 +1,4 @@
-"""Backups of tenants: one archive with the database, the keys and the files, as of one moment of the database.
+"""Backups of tenants: one archive with a consistent copy of the database, the keys and the files.
 
 tenant.json       name of the tenant, kind of its database, version of the format
 tenant.env        its settings
@@ -29,8 +29,8 @@ from platform_site.tenants.tenant_settings import TenantError
 _FORMAT: Final = 1
 _SQLITE: Final = "platform.sqlite3"
 _DUMP: Final = "database.dump"
-#: What an instance makes anew (docs/operations.md, "Back up and restore").
-_NOT_KEPT: Final = frozenset(
+#: Files that an instance creates again (docs/operations.md, "Back up and restore").
+_EXCLUDED: Final = frozenset(
     {"cache", "metrics", "static", "counters.bin", "kept_texts.bin", "change_signals.bin", "prepare.lock"}
 )
 
@@ -41,10 +41,10 @@ def back_up(tenant: Tenant, file: Path) -> None:
     with tempfile.TemporaryDirectory(dir=file.absolute().parent, prefix=f".{file.name}-") as directory:
         written = Path(directory) / "archive"
         described = {"format": _FORMAT, "name": tenant.name, "database": "postgresql" if url else "sqlite"}
-        with _opened(written, "w:gz") as archive:
+        with _open_archive(written, "w:gz") as archive:
             _add_bytes(archive, "tenant.json", json.dumps(described).encode())
             _add_bytes(archive, "tenant.env", tenant.settings_file.read_bytes())
-            # The database first: keys that it names are never newer than those that are added after it.
+            # The database first, so that the archive has every key that the database refers to.
             copy = Path(directory) / "database"
             if url:
                 _run("pg_dump", "--format=custom", "--no-owner", f"--file={copy}", url=url)
@@ -53,7 +53,7 @@ def back_up(tenant: Tenant, file: Path) -> None:
                 _copy_sqlite(tenant.data / _SQLITE, copy)
                 archive.add(copy, f"data/{_SQLITE}")
             for path in sorted(tenant.data.rglob("*")):
-                if _is_kept(path.relative_to(tenant.data)) and path.is_file() and not path.is_symlink():
+                if _is_included(path.relative_to(tenant.data)) and path.is_file() and not path.is_symlink():
                     archive.add(path, f"data/{path.relative_to(tenant.data)}", recursive=False)
         with written.open("rb+") as flushed:
             os.fsync(flushed.fileno())
@@ -62,17 +62,17 @@ def back_up(tenant: Tenant, file: Path) -> None:
 
 
 def restore(name: str, file: Path, root: Path, database_url: str = "") -> Tenant:
-    """Put the tenant back into the state of the archive; it is stopped meanwhile. Call within `changing`.
+    """Restore the tenant from the archive; it is stopped during that. Call within `directory_lock`.
 
-    A tenant that is there keeps its settings; one that is not gets those of the archive, but the database in PostgreSQL
-    that the operator names: an archive must not say which one is emptied. Raises TenantError.
+    An existing tenant keeps its settings. A new one gets those of the archive, but the operator names its PostgreSQL
+    database: an archive must not decide which database is overwritten. Raises TenantError.
     """
     check_name(name)
     with tempfile.TemporaryDirectory(dir=root, prefix=".restored-") as directory:
         unpacked = Path(directory)
         described = _unpack(file, unpacked)
         if described.get("name") != name:
-            # Its keys would be those of the other tenant, and so its tokens accepted by both.
+            # The tenants would have the same keys, and each would accept the tokens of the other.
             raise TenantError(f"{file} is a backup of {described.get('name')!r}, and is restored as that only.")
         tenant, is_new = Tenant(root / name), not (root / name).exists()
         if is_new:
@@ -103,13 +103,13 @@ def _replace(tenant: Tenant, unpacked: Path, database: str) -> None:
     if (database == "postgresql") != bool(url):
         raise TenantError(f"The backup has a database of {database}, and {tenant.name} has another one.")
     if url:
-        # In one transaction: a restore that fails leaves the database as it was. What was made after the backup goes.
+        # In one transaction, so that a failed restore changes nothing. Drops the objects created after the backup, too.
         script = unpacked / "database.sql"
         _run("pg_restore", "--no-owner", f"--file={script}", str(unpacked / _DUMP))
         begin = "DROP SCHEMA public CASCADE; CREATE SCHEMA public"
         words = ("--no-psqlrc", "--quiet", "--single-transaction", "--set=ON_ERROR_STOP=1", f"--command={begin}")
         _run("psql", *words, f"--file={script}", url=url)
-    # Also what the archive has not: the broker's tasks and caches are of the state that is replaced.
+    # Replaces the whole directory: the broker's tasks and the caches belong to the replaced state.
     former = tenant.path / ".data.former"
     shutil.rmtree(former, ignore_errors=True)
     tenant.data.rename(former)
@@ -118,13 +118,13 @@ def _replace(tenant: Tenant, unpacked: Path, database: str) -> None:
 
 
 def _unpack(file: Path, directory: Path) -> dict[str, Any]:
-    """Unpack the archive; what tenant.json says. Nothing of it gets outside of the directory."""
+    """Unpack the archive into the directory, and nowhere else; returns the content of tenant.json."""
     (directory / "data").mkdir(mode=0o700)
     try:
-        with _opened(file, "r:gz") as archive:
+        with _open_archive(file, "r:gz") as archive:
             members = archive.getmembers()
-            # Links above all: the filter of Python before 3.11.13 can be led out by them (CVE-2025-4517).
-            if other := next((each for each in members if not each.isreg() or not _is_of_a_backup(each.name)), None):
+            # Refuses links above all: with them, the filter of Python before 3.11.13 can be escaped (CVE-2025-4517).
+            if other := next((each for each in members if not each.isreg() or not _is_backup_member(each.name)), None):
                 raise ValueError(f"it has {other.name!r}, which no backup has.")
             archive.extractall(directory, members, filter="data")
         described: Any = json.loads((directory / "tenant.json").read_text())
@@ -137,16 +137,16 @@ def _unpack(file: Path, directory: Path) -> dict[str, Any]:
     return described
 
 
-def _is_of_a_backup(name: str) -> bool:
+def _is_backup_member(name: str) -> bool:
     first, *others = name.split("/")
     if not others:
         return name in ("tenant.json", "tenant.env", _DUMP)
     return first == "data" and not {"", ".", ".."} & set(others)
 
 
-def _is_kept(path: Path) -> bool:
+def _is_included(path: Path) -> bool:
     is_database = path.name.split("-")[0].endswith(".sqlite3") and len(path.parts) == 1
-    return not is_database and path.parts[0] not in _NOT_KEPT and not path.name.startswith(".")
+    return not is_database and path.parts[0] not in _EXCLUDED and not path.name.startswith(".")
 
 
 def _copy_sqlite(source: Path, target: Path) -> None:
@@ -155,30 +155,30 @@ def _copy_sqlite(source: Path, target: Path) -> None:
     private_files.write(target, b"")
     with closing(sqlite3.connect(source, timeout=20)) as read, closing(sqlite3.connect(target)) as copy:
         read.backup(copy)
-        # A file that is read on another machine needs no log beside it.
+        # A copy for another machine needs no write-ahead log beside it.
         copy.execute("PRAGMA journal_mode=DELETE")
         if (found := copy.execute("PRAGMA quick_check").fetchone()[0]) != "ok":
             raise TenantError(f"{source} is damaged: {found}")
 
 
 def _run(program: str, *arguments: str, url: str = "") -> None:
-    """Run a program of PostgreSQL, with the database of the URL; the password in it is no argument that others see."""
+    """Run a PostgreSQL program on the database of the URL. The password is in the environment: others see arguments."""
     if shutil.which(program) is None:
         raise TenantError(f"{program} is not installed; it comes with PostgreSQL's client programs.")
-    environment, place = _connection(url) if url else ({}, "")
-    words = [program, *([f"--dbname={place}"] if url else []), *arguments]
+    environment, conninfo = _connection(url) if url else ({}, "")
+    words = [program, *([f"--dbname={conninfo}"] if url else []), *arguments]
     done = subprocess.run(words, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
     if done.returncode:
         raise TenantError(f"{program} failed: {done.stderr.strip()}")
 
 
 def _connection(url: str) -> tuple[dict[str, str], str]:
-    """The environment with the password, and the connection that Django makes for the URL, as a text of libpq."""
+    """(environment with the password, libpq connection string) of the URL."""
     found = Environment.database(to_url("DATABASE_URL", url))
     given = {"host": found["HOST"], "port": found["PORT"], "user": found["USER"], "dbname": found["NAME"]}
     given |= found.get("OPTIONS", {})
-    place = " ".join(f"{name}={_quoted(value)}" for name, value in given.items() if value != "")
-    return ({"PGPASSWORD": found["PASSWORD"]} if found["PASSWORD"] else {}), place
+    conninfo = " ".join(f"{name}={_quoted(value)}" for name, value in given.items() if value != "")
+    return ({"PGPASSWORD": found["PASSWORD"]} if found["PASSWORD"] else {}), conninfo
 
 
 def _quoted(value: object) -> str:
@@ -193,7 +193,7 @@ def _add_bytes(archive: tarfile.TarFile, name: str, content: bytes) -> None:
 
 
 @contextmanager
-def _opened(path: Path, mode: Any) -> Iterator[tarfile.TarFile]:
+def _open_archive(path: Path, mode: Any) -> Iterator[tarfile.TarFile]:
     file: IO[bytes]
     with path.open("rb" if mode.startswith("r") else "xb") as file, tarfile.open(fileobj=file, mode=mode) as archive:
         yield archive

@@ -1,4 +1,4 @@
-"""The directory of tenants: their names, settings and files, and what no two of them may share."""
+"""The directory of tenants: their names, settings and files, and the owners of unique values."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from django.conf import settings
 
 from foundation import private_files
 from platform_site.environment import BASE_DIR, SETTINGS
-from platform_site.tenants.tenant_settings import TenantError, TenantSettings, checked, port_claim, read_file
+from platform_site.tenants.tenant_settings import TenantError, TenantSettings, checked, port_text, read_file
 
 #: Letters, digits and hyphens: neither a path nor a hidden file.
 _NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 #: The first port of tenants.
 FIRST_PORT: Final = 20_000
-#: Settings of the pool that its tenants have unless theirs say otherwise.
+#: Settings of the pool that are the defaults of its tenants.
 SHARED: Final = frozenset(
     {"LOG_FORMAT", "LOG_LEVEL", "TRUSTED_PROXIES", "EMAIL_URL", "EMAIL_FROM", "OTEL_EXPORTER_OTLP_ENDPOINT"}
 )
-#: One process of each kind: the processor is for all tenants.
+#: One process of each kind by default, since all tenants share the processors.
 _SMALL: Final = {"WEB_PROCESSES": "1", "WORKER_PROCESSES": "1", "SANDBOX_WORKERS": "1"}
 STOP_TIMEOUT_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """A tenant by its directory."""
+    """A tenant, identified by its directory."""
 
     path: Path
 
     @property
     def name(self) -> str:
-        """The name, which is that of the directory."""
+        """The name of the directory."""
         return self.path.name
 
     @property
@@ -56,18 +56,18 @@ class Tenant:
 
     @property
     def log_file(self) -> Path:
-        """What its processes print."""
+        """The output of its processes."""
         return self.path / "log.txt"
 
     @property
     def exists(self) -> bool:
-        """Whether it has settings; not if its directory may not be read."""
+        """Whether its settings file exists; False if the directory may not be read."""
         # Path.exists raises PermissionError.
         return os.path.exists(self.settings_file) and not self.path.is_symlink()
 
     @property
     def is_suspended(self) -> bool:
-        """Whether the pool answers 503 for it."""
+        """Whether the pool responds with 503 for it."""
         return os.path.exists(self.path / "suspended")
 
     def suspend(self, *, is_suspended: bool) -> None:
@@ -78,16 +78,16 @@ class Tenant:
             (self.path / "suspended").unlink(missing_ok=True)
 
     def settings(self) -> dict[str, str]:
-        """Name → text, not checked. Raises TenantError when the file cannot be read."""
+        """Name → unchecked text. Raises TenantError if the file cannot be read."""
         return read_file(self.settings_file)[0]
 
     def read(self) -> TenantSettings:
-        """Its settings, checked, but not whether another tenant has something of them. Raises TenantError."""
+        """Its checked settings; other tenants may own their unique values. Raises TenantError."""
         values, digest = read_file(self.settings_file)
         return checked(self.path, values, digest)
 
     def write_settings(self, settings: Mapping[str, str]) -> None:
-        """Write the file. Raises TenantError for a value that does not fit into a line."""
+        """Write the settings file. Raises TenantError for a value that cannot be quoted in one line."""
         for name, value in settings.items():
             if any(not character.isprintable() for character in value) or "'" in value:
                 raise TenantError(f"The value of {name} has a character that tenant.env cannot have.")
@@ -96,7 +96,7 @@ class Tenant:
 
     @property
     def port(self) -> int:
-        """The port that the pool listens on for it. Raises TenantError."""
+        """The port on which the pool listens for it. Raises TenantError."""
         return self.read().port
 
     def hosts(self) -> list[str]:
@@ -104,9 +104,9 @@ class Tenant:
         return list(self.read().hosts)
 
     def environment(self, values: Mapping[str, str]) -> dict[str, str]:
-        """The environment of its processes with these settings, without what is another instance's in this process's.
+        """The environment of its processes with these settings, without the other settings of this process.
 
-        A setting that is empty counts as not set, also where `.env` of the pool has it.
+        An empty setting counts as not set, even if `.env` of the pool sets it.
         """
         ours = frozenset(setting.name for setting in SETTINGS)
         return {
@@ -121,19 +121,19 @@ class Tenant:
         }
 
     def due_at(self) -> float:
-        """When its worker is needed next, as its processes said when they stopped; infinity if they never did."""
+        """The next time at which its worker is needed, as stored when it stopped; infinity if it never ran."""
         try:
             return float((self.path / "due_at").read_text())
         except (OSError, ValueError):
             return float("inf")
 
     def write_due_at(self, timestamp: float) -> None:
-        """Keep it for this pool and the next one."""
+        """Store it, so that it survives a restart of the pool."""
         private_files.write(self.path / "due_at", str(timestamp).encode())
 
     @contextlib.contextmanager
     def stopped(self) -> Iterator[None]:
-        """Within it no process serves the tenant, which is suspended meanwhile. Raises TenantError."""
+        """Suspend the tenant during the block, and wait until its processes have exited. Raises TenantError."""
         was_suspended = self.is_suspended
         self.suspend(is_suspended=True)
         deadline = time.monotonic() + STOP_TIMEOUT_SECONDS
@@ -149,7 +149,7 @@ class Tenant:
                 self.suspend(is_suspended=was_suspended)
 
     def lock(self) -> contextlib.AbstractContextManager[object] | None:
-        """What whoever serves or changes the tenant holds; None while another process does."""
+        """Take the lock for serving or changing the tenant; None if another process holds it."""
         file = open(os.open(self.path / "lock", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600), "w")  # noqa: SIM115  (closed by the holder)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -160,7 +160,7 @@ class Tenant:
 
 
 def static_directory() -> Path:
-    """Where the pool collects static files, which are the product's, for all tenants."""
+    """The directory of static files, which are the same for all tenants."""
     return Path(settings.STATIC_ROOT)
 
 
@@ -180,7 +180,7 @@ def tenants(directory: Path) -> list[Tenant]:
 
 
 def tenant_get(name: str) -> Tenant:
-    """The tenant of this name. Raises TenantError."""
+    """The tenant with this name. Raises TenantError."""
     found = Tenant(root() / check_name(name))
     if not found.exists:
         raise TenantError(f"There is no tenant {name!r}.")
@@ -188,7 +188,7 @@ def tenant_get(name: str) -> Tenant:
 
 
 def check_name(name: str) -> str:
-    """The name. Raises TenantError for one that is no name."""
+    """Returns the name. Raises TenantError for an invalid one."""
     if not _NAME.fullmatch(name):
         raise TenantError(f"{name!r} is no name of a tenant: up to 63 letters, digits and hyphens, none at the ends.")
     return name
@@ -196,11 +196,11 @@ def check_name(name: str) -> str:
 
 @dataclass(slots=True)
 class Review:
-    """What the tenants of a directory may be served with.
+    """The checked settings of all tenants.
 
-    settings   of each tenant that has settings which a tenant may have
-    problems   tenant → why it may not be served: wrong settings, or something that another tenant had before it
-    owners     claim → the tenant that has it
+    settings   tenant → valid settings
+    problems   tenant → why it may not be served: invalid settings, or a unique value of another tenant
+    owners     unique value → the tenant that has it
     """
 
     settings: dict[str, TenantSettings] = field(default_factory=dict)
@@ -208,55 +208,55 @@ class Review:
     owners: dict[str, str] = field(default_factory=dict)
 
     def port(self, name: str) -> int | None:
-        """The port that is the tenant's; None if its settings cannot be read, or do not give it one."""
+        """The port that the tenant owns; None if its settings are invalid, or another tenant owns the port."""
         settings = self.settings.get(name)
-        return settings.port if settings and self.owners.get(port_claim(settings.port)) == name else None
+        return settings.port if settings and self.owners.get(port_text(settings.port)) == name else None
 
     def accept(self, name: str, settings: TenantSettings) -> str:
-        """Give the tenant what it claims; or why it may not have it, and then nothing."""
-        if taken := sorted(each for each in settings.claims if self.owners.get(each, name) != name):
+        """Make the tenant the owner of its unique values, all or none; returns the problem, "" if there is none."""
+        if taken := sorted(each for each in settings.unique_values if self.owners.get(each, name) != name):
             return f"{name} may not have {taken[0]}, which {self.owners[taken[0]]} has."
-        self.owners |= dict.fromkeys(settings.claims, name)
+        self.owners |= dict.fromkeys(settings.unique_values, name)
         return ""
 
 
 def review(directory: Path) -> Review:
-    """Read and check the settings of the directory's tenants, and keep in a file of it who has what.
+    """Read and check the settings of all tenants of the directory, and store the owners of unique values in `.owners`.
 
-    A tenant keeps what it had before, also while its settings cannot be read: whoever edits those of another one cannot
-    take it, whatever time the file says that it is of. Raises OSError when the file cannot be kept.
+    A tenant keeps the values that it owned before, also while its settings cannot be read, so that nobody can take them
+    by editing the settings of another tenant. Raises OSError if `.owners` cannot be written.
     """
     found = Review()
     if not directory.is_dir():
         return found
-    with private_files.lock(directory / ".claims.lock"):
+    with private_files.lock(directory / ".owners.lock"):
         for tenant in tenants(directory):
             try:
                 found.settings[tenant.name] = tenant.read()
             except TenantError as error:
                 found.problems[tenant.name] = str(error)
-        before = _owners(directory)
-        for claim, name in before.items():
-            if name in found.problems or (name in found.settings and claim in found.settings[name].claims):
-                found.owners[claim] = name
+        before = _read_owners(directory)
+        for value, name in before.items():
+            if name in found.problems or (name in found.settings and value in found.settings[name].unique_values):
+                found.owners[value] = name
         for name, settings in found.settings.items():
             if problem := found.accept(name, settings):
                 found.problems[name] = problem
         if found.owners != before:
-            private_files.write(directory / ".claims", json.dumps(found.owners, indent=1).encode())
+            private_files.write(directory / ".owners", json.dumps(found.owners, indent=1).encode())
     return found
 
 
-def _owners(directory: Path) -> dict[str, str]:
+def _read_owners(directory: Path) -> dict[str, str]:
     try:
-        found: Any = json.loads((directory / ".claims").read_bytes())
+        found: Any = json.loads((directory / ".owners").read_bytes())
     except (FileNotFoundError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
 
 
 def settings_get(tenant: Tenant) -> TenantSettings:
-    """The settings with which the tenant may be served. Raises TenantError if it may not."""
+    """The settings of a tenant that may be served. Raises TenantError if it may not."""
     found = review(tenant.path.parent)
     if tenant.name in found.problems:
         raise TenantError(found.problems[tenant.name])
@@ -266,8 +266,8 @@ def settings_get(tenant: Tenant) -> TenantSettings:
 
 
 @contextlib.contextmanager
-def changing() -> Iterator[None]:
-    """One command at a time adds tenants."""
+def directory_lock() -> Iterator[None]:
+    """Create the directory, and hold the lock for adding and removing tenants."""
     directory = root()
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     with private_files.lock(directory / ".lock"):
@@ -275,9 +275,9 @@ def changing() -> Iterator[None]:
 
 
 def add(name: str, settings: Mapping[str, str]) -> Tenant:
-    """Make the directory of a new tenant, suspended until its database is prepared. Raises TenantError.
+    """Create the directory of a new tenant, which is suspended until its database is prepared. Raises TenantError.
 
-    A tenant without a PORT gets the next free one. Call within `changing`.
+    A tenant without a PORT gets the next free one. Call within `directory_lock`.
     """
     directory = root()
     tenant = Tenant(directory / check_name(name))
@@ -288,7 +288,7 @@ def add(name: str, settings: Mapping[str, str]) -> Tenant:
     chosen = dict(settings)
     if not chosen.get("PORT"):
         taken = {each.port for each in found.settings.values()}
-        free = (port for port in range(FIRST_PORT, 65536) if port not in taken and port_claim(port) not in found.owners)
+        free = (port for port in range(FIRST_PORT, 65536) if port not in taken and port_text(port) not in found.owners)
         chosen["PORT"] = str(next(free))
     if problem := found.accept(name, checked(tenant.path, chosen)):
         raise TenantError(problem)
@@ -301,8 +301,8 @@ def add(name: str, settings: Mapping[str, str]) -> Tenant:
 
 
 def remove(tenant: Tenant) -> None:
-    """Remove all files of a tenant that nobody serves."""
-    # The pool forgets it at once, before its files are gone one by one.
+    """Remove all files of a stopped tenant."""
+    # Renamed first, so that the pool drops it before its files disappear one by one.
     leaving = tenant.path.with_name(f".{tenant.name}.deleted")
     shutil.rmtree(leaving, ignore_errors=True)
     tenant.path.rename(leaving)

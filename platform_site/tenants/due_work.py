@@ -1,4 +1,4 @@
-"""When a tenant that is stopped must run again, although nobody asks anything of it."""
+"""Computes when a stopped tenant must run again for its background work."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from jobs.schedules import next_cron, next_night
 from webhooks.lease import is_first_of_lane
 from webhooks.models import CircuitBreaker, TemplateHealth, WebHookDelivery
 
-#: At the latest: expiry of sessions, and the daily tasks that remove old data.
-LATEST = timedelta(hours=1)
+#: Maximum delay: sessions expire, and daily tasks delete old data.
+MAX_DELAY = timedelta(hours=1)
 
 
 def next_due() -> datetime:
-    """When the worker is needed next: now while it has work, at the latest in LATEST."""
+    """The next time at which the worker is needed: now while it has work, at the latest after MAX_DELAY."""
     now = database_now()
-    found = (*_tasks(now), *_deliveries(), *_jobs(now), *_sinks(), *_audit(now), now + LATEST)
+    found = (*_tasks(now), *_deliveries(), *_jobs(now), *_sinks(), *_audit(now), now + MAX_DELAY)
     return max(now, min(found))
 
 
@@ -36,7 +36,7 @@ def _tasks(now: datetime) -> Iterator[datetime]:
 
 
 def _deliveries() -> Iterator[datetime]:
-    """Of each queue the first attempt, or the end of the pause that its receiver's failures have caused."""
+    """For each queue the time of its first attempt, or that at which its open circuit breaker permits a probe."""
     suspended = TemplateHealth.objects.filter(suspended_at__isnull=False).values("web_hook_id")
     pending = WebHookDelivery.objects.filter(is_first_of_lane(), state="Pending").exclude(web_hook_id__in=suspended)
     pauses = {

@@ -1,4 +1,4 @@
-"""What tenants take of a machine's memory: the code that they share, and how many run at once."""
+"""Memory of tenants: preloads the shared code, and computes how many tenants run at once."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from django.template import engines
 from django.utils.module_loading import import_string
 from django.utils.translation.trans_real import translation
 
-#: Measured (docs/operations.md): the code, which all share, and what a tenant's processes have of their own.
+#: Measured (docs/operations.md): the shared code, and the private memory of a tenant's processes.
 SHARED_BYTES: Final = 150_000_000
 TENANT_BYTES: Final = 190_000_000
-MOST_BYTES: Final = 1_500_000_000
+MAX_BYTES: Final = 1_500_000_000
 
 
 def load_code() -> None:
-    """Load what processes of tenants load when they start, besides what `serve` loads: it is memory that they share.
+    """Load the code that tenants' processes load at their start, so that they share its memory.
 
-    Nothing of it may depend on a setting that tenants have.
+    None of it may depend on a setting that tenants can have.
     """
     for path in settings.MIDDLEWARE:
         import_string(path)
@@ -31,12 +31,12 @@ def load_code() -> None:
         translation(code)
 
 
-def running_by_memory(memory_bytes: int) -> int:
-    """How many tenants run at once on a machine with that memory."""
-    return max(1, int((min(memory_bytes / 2, MOST_BYTES) - SHARED_BYTES) // TENANT_BYTES))
+def max_running_by_memory(memory_bytes: int) -> int:
+    """Maximum number of running tenants on a machine with this memory."""
+    return max(1, int((min(memory_bytes / 2, MAX_BYTES) - SHARED_BYTES) // TENANT_BYTES))
 
 
 def machine_memory() -> int:
-    """Bytes of memory that this machine has."""
+    """The memory of this machine in bytes."""
     total: int = psutil.virtual_memory().total
     return total

@@ -1,7 +1,7 @@
 """The pool: the one process that listens for all tenants, and starts and stops their processes.
 
-It has no threads and opens no database, so that a process can be forked from it at any time, which inherits nothing of
-another tenant. It looks at the directory of tenants about once in a second.
+It has no threads and opens no database, so that a process can be forked from it at any time and inherits no data of
+another tenant. It scans the directory of tenants about once a second.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ from platform_site.serving.granian_server import BACKLOG
 from platform_site.serving.listening import undrain
 from platform_site.tenants import process
 from platform_site.tenants.directory import Review, review, tenants
-from platform_site.tenants.due_work import LATEST
+from platform_site.tenants.due_work import MAX_DELAY
+from platform_site.tenants.pooled_tenant import PooledTenant, fingerprint
 from platform_site.tenants.refusals import Refusals
 from platform_site.tenants.runner import Runner
-from platform_site.tenants.served import Served, seen
 
-#: The pool looks at the directory of tenants so often.
-LOOK_SECONDS: Final = 0.8
+#: Interval between two scans of the directory of tenants.
+SCAN_SECONDS: Final = 0.8
 _TICK_SECONDS: Final = 0.1
-#: A connection that finds no room waits this long for another tenant to stop; then it is refused.
-ROOM_SECONDS: Final = 15.0
-#: One that has had no request for this time stops when as many run as may, so that there is room for another one.
-SPARE_SECONDS: Final = 10.0
-#: Connections wait for a tenant that is started again within this time.
+#: If the maximum number of tenants runs, a connection waits this long for one of them to stop; then it is refused.
+MAX_WAIT_SECONDS: Final = 15.0
+#: If the maximum number of tenants runs, one without a request for this time is stopped in advance of the next start.
+SPARE_IDLE_SECONDS: Final = 10.0
+#: A connection to a tenant whose next restart is at most this far away waits; otherwise it is refused.
 _SOON_SECONDS: Final = 2.0
-#: A tenant with a request within this time is in use, and makes no room.
+#: A tenant with a request within this time is in use, and is not stopped for another one, …
 IN_USE_SECONDS: Final = 3.0
-#: When all are in use and a connection has waited so long, the tenant that has run longest stops for it, …
-TURN_WAIT_SECONDS: Final = 5.0
-#: … if it has run for this time: callers of as many tenants as may run keep no other tenant away.
-TURN_SECONDS: Final = 60.0
+#: … but if all are in use and a connection has waited this long, the tenant that has run longest is stopped for it, …
+PREEMPT_AFTER_SECONDS: Final = 5.0
+#: … if it has run for at least this time. Without preemption, callers of the running tenants could starve the others.
+MIN_RUN_SECONDS: Final = 60.0
 SUSPENDED_RETRY_SECONDS: Final = 60
-#: A tenant that ended without saying when its next work is due is started after this time.
+#: A tenant that exited without writing when its next work is due is started after this time.
 _AFTER_FAILURE_SECONDS: Final = 60
 
 
@@ -56,18 +56,18 @@ class Pool:
 
     console: Console
     directory: Path
-    most_running: int
+    max_running: int
     idle_seconds: float
-    _served: dict[str, Served] = field(default_factory=dict)
+    _tenants: dict[str, PooledTenant] = field(default_factory=dict)
     _stop_requested: bool = False
-    _is_impatient: bool = False
-    _looked: float = float("-inf")
-    _trouble: str = ""
+    _kill_now: bool = False
+    _scanned_at: float = float("-inf")
+    _scan_error: str = ""
 
     def __post_init__(self) -> None:
         self._selector = selectors.DefaultSelector()
         self._refusals = Refusals(self._selector)
-        self._runner = Runner(self._selector, self.most_running, self._let_go)
+        self._runner = Runner(self._selector, self.max_running, self._close_inherited)
 
     def run(self) -> None:
         """Serve until SIGTERM, SIGINT or SIGHUP."""
@@ -76,243 +76,244 @@ class Pool:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._on_signal)
-        self._look()
-        self.console.say(f"Serving {len(self._served)} tenants, at most {self.most_running} of them at once.")
+        self._scan()
+        self.console.say(f"Serving {len(self._tenants)} tenants, at most {self.max_running} of them at once.")
         self.console.say("ready")
         service_manager.notify("READY=1")
         while not self._stop_requested:
             self._wait()
-            self._step()
+            self._run_once()
 
     def stop(self) -> None:
         """Stop all tenants in order; those that do not stop in time are killed. A second signal kills them at once."""
         self._stop_requested = True
-        for served in self._served.values():
-            self._stop(served)
-            self._watch(served)
+        for pooled in self._tenants.values():
+            self._stop(pooled)
+            self._watch(pooled)
         while self._runner.running:
             self._wait()
-            self._note_ended()
-        for served in self._served.values():
-            self._close(served)
+            self._collect_exited()
+        for pooled in self._tenants.values():
+            self._close(pooled)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        self._is_impatient = self._stop_requested
+        self._kill_now = self._stop_requested
         self._stop_requested = True
 
     def _wait(self) -> None:
         for key, _events in self._selector.select(_TICK_SECONDS):
             key.data(key.fileobj)
 
-    def _step(self) -> None:
-        self._note_ended()
-        self._refusals.close_late()
+    def _run_once(self) -> None:
+        self._collect_exited()
+        self._refusals.close_expired()
         now = time.monotonic()
-        if now - self._looked >= LOOK_SECONDS:
-            self._look()
-            self._wake_for_work()
-            self._runner.keep_logs_short()
-        waiting = [(each.waiting_since, each) for each in self._served.values() if each.waiting_since is not None]
-        for _since, served in sorted(waiting, key=lambda each: each[0]):
-            self._start_or_wait(served)
-        if not self._runner.has_room and self.most_running > 1:
-            # So that the next tenant that is asked finds room at once.
-            self._runner.make_room(SPARE_SECONDS)
+        if now - self._scanned_at >= SCAN_SECONDS:
+            self._scan()
+            self._start_due()
+            self._runner.rotate_logs()
+        waiting = [(each.waiting_since, each) for each in self._tenants.values() if each.waiting_since is not None]
+        for _since, pooled in sorted(waiting, key=lambda each: each[0]):
+            self._start_or_wait(pooled)
+        if not self._runner.has_capacity and self.max_running > 1:
+            # So that the next tenant can be started at once.
+            self._runner.stop_idle(SPARE_IDLE_SECONDS)
 
     # --- the directory ------------------------------------------------------------------------------------------------
 
-    def _look(self) -> None:
-        """Take up what has changed in the directory."""
-        self._looked = time.monotonic()
-        for served in self._served.values():
-            if served.running is None and served.listening is not None:
-                # A web process that outlived its supervisor may have drained the socket since.
-                undrain(served.listening)
+    def _scan(self) -> None:
+        """Apply the changes of the directory."""
+        self._scanned_at = time.monotonic()
+        for pooled in self._tenants.values():
+            if pooled.running is None and pooled.listening is not None:
+                # A web process that outlived its supervisor may have drained the socket.
+                undrain(pooled.listening)
         try:
-            self._take_up_all()
-            self._trouble = ""
-        except OSError as error:  # a full disk, or too many open files: those that are served go on
-            if str(error) != self._trouble:
+            self._apply_changes()
+            self._scan_error = ""
+        except OSError as error:  # a full disk, or too many open files: the running tenants continue
+            if str(error) != self._scan_error:
                 self.console.say(self.console.paint(f"The directory of tenants cannot be read: {error}", "red"))
-            self._trouble = str(error)
+            self._scan_error = str(error)
 
-    def _take_up_all(self) -> None:
+    def _apply_changes(self) -> None:
         if not self.directory.is_dir():
-            return  # not made yet, or its file system is away for a moment
+            return  # not created yet, or its file system is not mounted for a moment
         found = {tenant.name: tenant for tenant in tenants(self.directory)}
-        states = {name: seen(tenant) for name, tenant in found.items()}
-        if all(name in self._served and self._served[name].seen == states[name] for name in found) and (
-            len(found) == len(self._served)
+        states = {name: fingerprint(tenant) for name, tenant in found.items()}
+        if all(name in self._tenants and self._tenants[name].fingerprint == states[name] for name in found) and (
+            len(found) == len(self._tenants)
         ):
             return
         reviewed = review(self.directory)
-        for name in self._served.keys() - found.keys():
-            self._forget(self._served[name])
+        for name in self._tenants.keys() - found.keys():
+            self._remove(self._tenants[name])
         for name, tenant in found.items():
-            if name not in self._served:
-                self._served[name] = Served(tenant, due_at=min(tenant.due_at(), time.time() + _spread(name)))
-            served = self._served[name]
-            if served.seen != states[name] or served.problem != reviewed.problems.get(name, ""):
-                self._take_up(served, states[name], reviewed)
+            if name not in self._tenants:
+                self._tenants[name] = PooledTenant(
+                    tenant, due_at=min(tenant.due_at(), time.time() + _start_delay(name))
+                )
+            pooled = self._tenants[name]
+            if pooled.fingerprint != states[name] or pooled.problem != reviewed.problems.get(name, ""):
+                self._apply_change(pooled, states[name], reviewed)
 
-    def _take_up(self, served: Served, state: tuple[Any, ...], reviewed: Review) -> None:
-        tenant = served.tenant
+    def _apply_change(self, pooled: PooledTenant, state: tuple[Any, ...], reviewed: Review) -> None:
+        tenant = pooled.tenant
         problem, settings = reviewed.problems.get(tenant.name, ""), reviewed.settings.get(tenant.name)
         digest = settings.digest if settings else ""
-        is_new_file = served.digest != digest
-        if problem and problem != served.problem:
+        is_new_file = pooled.digest != digest
+        if problem and problem != pooled.problem:
             self.console.say(self.console.paint(f"{tenant.name}: {problem}", "red"))
-        served.seen, served.problem, served.is_suspended = state, problem, tenant.is_suspended
-        served.digest = digest
-        served.failures, served.restart_at = 0, 0.0
-        if served.running and (is_new_file or problem or served.is_suspended):
-            self._stop(served)
+        pooled.fingerprint, pooled.problem, pooled.is_suspended = state, problem, tenant.is_suspended
+        pooled.digest = digest
+        pooled.failures, pooled.restart_at = 0, 0.0
+        if pooled.running and (is_new_file or problem or pooled.is_suspended):
+            self._stop(pooled)
         port = reviewed.port(tenant.name)
         if settings and port is None:
-            self._close(served)  # another tenant has it, or may come to have it
+            self._close(pooled)  # another tenant has the port, or may get it
         try:
-            if port is not None and (served.listening is None or served.port != port):
-                self._close(served)
-                served.port = port
-                served.listening = bound("127.0.0.1", port)
-                served.listening.listen(BACKLOG)
-                served.listening.setblocking(False)
+            if port is not None and (pooled.listening is None or pooled.port != port):
+                self._close(pooled)
+                pooled.port = port
+                pooled.listening = bound("127.0.0.1", port)
+                pooled.listening.listen(BACKLOG)
+                pooled.listening.setblocking(False)
         except OSError as error:
-            if str(error) != served.trouble:
+            if str(error) != pooled.listen_error:
                 self.console.say(self.console.paint(f"{tenant.name} cannot be reached: {error}", "red"))
-            served.trouble, served.seen = str(error), ()  # tried again
+            pooled.listen_error, pooled.fingerprint = str(error), ()  # tried again
             return
-        served.trouble = ""
-        self._watch(served)
+        pooled.listen_error = ""
+        self._watch(pooled)
 
-    def _forget(self, served: Served) -> None:
-        self._stop(served)
-        self._close(served)
-        if served.running is None:
-            del self._served[served.tenant.name]
+    def _remove(self, pooled: PooledTenant) -> None:
+        self._stop(pooled)
+        self._close(pooled)
+        if pooled.running is None:
+            del self._tenants[pooled.tenant.name]
 
     # --- connections --------------------------------------------------------------------------------------------------
 
-    def _watch(self, served: Served) -> None:
-        """Notice connections to a tenant that does not run; a running one accepts its own."""
-        is_free = served.running is None and served.waiting_since is None and not self._stop_requested
-        wanted = served.listening is not None and is_free
-        if wanted and not served.is_watched:
-            assert served.listening is not None
-            self._selector.register(served.listening, selectors.EVENT_READ, lambda _: self._on_connection(served))
-        elif not wanted and served.is_watched:
-            assert served.listening is not None
-            self._selector.unregister(served.listening)
-        served.is_watched = wanted
+    def _watch(self, pooled: PooledTenant) -> None:
+        """Accept connections to a stopped tenant here; the processes of a running tenant accept their own."""
+        is_free = pooled.running is None and pooled.waiting_since is None and not self._stop_requested
+        wanted = pooled.listening is not None and is_free
+        if wanted and not pooled.is_watched:
+            assert pooled.listening is not None
+            self._selector.register(pooled.listening, selectors.EVENT_READ, lambda _: self._on_connection(pooled))
+        elif not wanted and pooled.is_watched:
+            assert pooled.listening is not None
+            self._selector.unregister(pooled.listening)
+        pooled.is_watched = wanted
 
-    def _on_connection(self, served: Served) -> None:
-        if served.problem or served.is_suspended:
-            self._refuse(served, errors.INSTANCE_SUSPENDED, SUSPENDED_RETRY_SECONDS)
-        elif (left := served.restart_at - time.monotonic()) > _SOON_SECONDS:
-            self._refuse(served, errors.INSTANCE_UNAVAILABLE, int(left) + 1)
+    def _on_connection(self, pooled: PooledTenant) -> None:
+        if pooled.problem or pooled.is_suspended:
+            self._refuse(pooled, errors.INSTANCE_SUSPENDED, SUSPENDED_RETRY_SECONDS)
+        elif (left := pooled.restart_at - time.monotonic()) > _SOON_SECONDS:
+            self._refuse(pooled, errors.INSTANCE_UNAVAILABLE, int(left) + 1)
         else:
-            served.waiting_since = time.monotonic()
-            self._start_or_wait(served)
-            self._watch(served)
+            pooled.waiting_since = time.monotonic()
+            self._start_or_wait(pooled)
+            self._watch(pooled)
 
-    def _refuse(self, served: Served, code: errors.ErrorCode, seconds: int) -> None:
-        assert served.listening is not None
-        self._refusals.accept(served.listening, errors.Unavailable(code, seconds, retry_after_seconds=seconds))
+    def _refuse(self, pooled: PooledTenant, code: errors.ErrorCode, seconds: int) -> None:
+        assert pooled.listening is not None
+        self._refusals.accept(pooled.listening, errors.Unavailable(code, seconds, retry_after_seconds=seconds))
 
     # --- running tenants ----------------------------------------------------------------------------------------------
 
-    def _start_or_wait(self, served: Served) -> None:
-        """Start a tenant for which a connection waits, when there is room."""
-        assert served.waiting_since is not None
-        if served.problem or served.is_suspended or served.running is not None:
-            served.waiting_since = None
-            self._watch(served)
+    def _start_or_wait(self, pooled: PooledTenant) -> None:
+        """Start a tenant for which a connection waits, if the number of running tenants permits it."""
+        assert pooled.waiting_since is not None
+        if pooled.problem or pooled.is_suspended or pooled.running is not None:
+            pooled.waiting_since = None
+            self._watch(pooled)
             return
-        if self._runner.has_room:
-            if served.restart_at <= time.monotonic():
-                served.waiting_since = None
-                self._start(served, self.idle_seconds)
+        if self._runner.has_capacity:
+            if pooled.restart_at <= time.monotonic():
+                pooled.waiting_since = None
+                self._start(pooled, self.idle_seconds)
             return
-        self._runner.make_room(IN_USE_SECONDS)
-        waited = time.monotonic() - served.waiting_since
-        if waited > TURN_WAIT_SECONDS:
-            self._runner.end_turn(TURN_SECONDS)
-        if waited > ROOM_SECONDS:
-            served.waiting_since = None
-            self._refuse(served, errors.INSTANCE_UNAVAILABLE, int(IN_USE_SECONDS))
-            self._watch(served)
+        self._runner.stop_idle(IN_USE_SECONDS)
+        waited = time.monotonic() - pooled.waiting_since
+        if waited > PREEMPT_AFTER_SECONDS:
+            self._runner.preempt_longest(MIN_RUN_SECONDS)
+        if waited > MAX_WAIT_SECONDS:
+            pooled.waiting_since = None
+            self._refuse(pooled, errors.INSTANCE_UNAVAILABLE, int(IN_USE_SECONDS))
+            self._watch(pooled)
 
-    def _wake_for_work(self) -> None:
-        """Start tenants whose work is due, those first that wait longest."""
-        waiting = [served for served in self._served.values() if served.waits_for_work]
-        for served in sorted(waiting, key=lambda each: each.due_at):
-            if not self._runner.has_room:
-                self._runner.make_room(process.WORK_SECONDS)
+    def _start_due(self) -> None:
+        """Start the tenants whose work is due, the longest overdue first."""
+        waiting = [pooled for pooled in self._tenants.values() if pooled.is_due]
+        for pooled in sorted(waiting, key=lambda each: each.due_at):
+            if not self._runner.has_capacity:
+                self._runner.stop_idle(process.WORK_SECONDS)
                 return
-            self._start(served, process.WORK_SECONDS)
+            self._start(pooled, process.WORK_SECONDS)
 
-    def _start(self, served: Served, idle_seconds: float) -> None:
-        assert served.listening is not None
-        served.due_at = time.time() + LATEST.total_seconds()
+    def _start(self, pooled: PooledTenant, idle_seconds: float) -> None:
+        assert pooled.listening is not None
+        pooled.due_at = time.time() + MAX_DELAY.total_seconds()
         try:
-            served.running = self._runner.start(served.tenant, served.digest, served.listening, idle_seconds)
+            pooled.running = self._runner.start(pooled.tenant, pooled.digest, pooled.listening, idle_seconds)
         except OSError as error:
-            self._note_failure(served, f"could not be started: {error}")
-        self._watch(served)
+            self._record_failure(pooled, f"could not be started: {error}")
+        self._watch(pooled)
 
-    def _let_go(self, listening: socket.socket) -> None:
-        """Close what is open for other tenants: in a new process."""
-        for served in self._served.values():
-            if served.listening is not None and served.listening is not listening:
-                served.listening.close()
-        self._served.clear()
+    def _close_inherited(self, listening: socket.socket) -> None:
+        """In a forked process: close the sockets of other tenants."""
+        for pooled in self._tenants.values():
+            if pooled.listening is not None and pooled.listening is not listening:
+                pooled.listening.close()
+        self._tenants.clear()
         self._refusals.close()
 
-    def _stop(self, served: Served) -> None:
-        if served.running is not None:
-            self._runner.stop(served.running)
+    def _stop(self, pooled: PooledTenant) -> None:
+        if pooled.running is not None:
+            self._runner.stop(pooled.running)
 
-    def _note_ended(self) -> None:
-        """Note which tenants have ended."""
-        for served in list(self._served.values()):
-            running = served.running
-            if running is None or not self._runner.has_ended(running, is_impatient=self._is_impatient):
+    def _collect_exited(self) -> None:
+        """Update the state of tenants whose processes have exited."""
+        for pooled in list(self._tenants.values()):
+            running = pooled.running
+            if running is None or not self._runner.has_exited(running, kill_now=self._kill_now):
                 continue
-            served.running = None
+            pooled.running = None
             if self._runner.remove(running):
                 if running.last_used > running.started:
-                    served.failures = 0
-                self._note_failure(served, f"ended; {served.tenant.log_file} says why")
+                    pooled.failures = 0
+                self._record_failure(pooled, f"ended; {pooled.tenant.log_file} says why")
             else:
-                served.failures = 0
-                served.due_at = min(served.tenant.due_at(), time.time() + LATEST.total_seconds())
-            if served.listening is None and not served.tenant.exists:
-                del self._served[served.tenant.name]
+                pooled.failures = 0
+                pooled.due_at = min(pooled.tenant.due_at(), time.time() + MAX_DELAY.total_seconds())
+            if pooled.listening is None and not pooled.tenant.exists:
+                del self._tenants[pooled.tenant.name]
                 continue
-            if served.listening is not None:
-                undrain(served.listening)
-            self._watch(served)
+            if pooled.listening is not None:
+                undrain(pooled.listening)
+            self._watch(pooled)
 
-    def _note_failure(self, served: Served, what: str) -> None:
-        """A tenant that has not come up twice is not started at once; one that was killed later is."""
+    def _record_failure(self, pooled: PooledTenant, what: str) -> None:
+        """Delay the next start after repeated failures; not after the first one: the process may have been killed."""
         now = time.monotonic()
-        served.failures += 1
-        # The first time at once: somebody may have killed it.
-        delay = (0.0, *RESTART_DELAY_SECONDS)[min(served.failures, len(RESTART_DELAY_SECONDS) + 1) - 1]
-        served.restart_at = now + delay
-        served.due_at = time.time() + _AFTER_FAILURE_SECONDS
-        self.console.say(self.console.paint(f"{served.tenant.name} {what}.", "red"))
+        pooled.failures += 1
+        delay = (0.0, *RESTART_DELAY_SECONDS)[min(pooled.failures, len(RESTART_DELAY_SECONDS) + 1) - 1]
+        pooled.restart_at = now + delay
+        pooled.due_at = time.time() + _AFTER_FAILURE_SECONDS
+        self.console.say(self.console.paint(f"{pooled.tenant.name} {what}.", "red"))
 
-    def _close(self, served: Served) -> None:
-        if served.listening is not None:
-            if served.is_watched:
-                self._selector.unregister(served.listening)
-                served.is_watched = False
-            served.listening.close()
-            served.listening = None
-        served.waiting_since = None  # who waits there is not answered any more
+    def _close(self, pooled: PooledTenant) -> None:
+        if pooled.listening is not None:
+            if pooled.is_watched:
+                self._selector.unregister(pooled.listening)
+                pooled.is_watched = False
+            pooled.listening.close()
+            pooled.listening = None
+        pooled.waiting_since = None  # closing the socket has reset the waiting connections
 
 
-def _spread(name: str) -> float:
-    """Seconds until a tenant that never ran is started for its work: not all of them at once."""
+def _start_delay(name: str) -> float:
+    """Seconds until a tenant that never ran is started for its work: spreads the starts of all tenants over an hour."""
     return (sum(name.encode()) * 7919) % 3600

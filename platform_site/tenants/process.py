@@ -20,31 +20,31 @@ from platform_site.serving.children import Child, StartFailed, Supervisor
 from platform_site.serving.connection_balance import SharedCounts
 from platform_site.serving.console import Console
 from platform_site.tenants.directory import Tenant
-from platform_site.tenants.due_work import LATEST, next_due
+from platform_site.tenants.due_work import MAX_DELAY, next_due
 from platform_site.tenants.settings_change import apply
 from platform_site.tenants.tenant_settings import TenantError
 
 logger = logging.getLogger("platform.tenants")
 
 READY_TIMEOUT_SECONDS = 60.0
-#: Former processes of the tenant have this time to end.
+#: The tenant's previous processes have this time to exit.
 LOCK_TIMEOUT_SECONDS = 30.0
-#: A tenant that was started for its work runs this long at least: the worker looks at its schedules every 30 seconds.
+#: Minimum run time of a tenant that was started for due work: its worker checks the schedules every 30 seconds.
 WORK_SECONDS = 40.0
-#: Work that is due within this time is waited for.
+#: The tenant does not stop if its next work is due within this time.
 SOON_SECONDS = 5.0
-#: What it tells the pool in a line when it is ready, and while it is in use.
+#: The line that it reports to the pool when it is ready, and while it has requests.
 USED = "used"
 
 
 def serve(tenant: Tenant, digest: str, listening: socket.socket, status: int, idle_seconds: float) -> None:
-    """Serve until SIGTERM, or until nobody asks anything for `idle_seconds` and no work is due.
+    """Serve until SIGTERM, or until there was no request for `idle_seconds` and no work is due.
 
-    digest   of the settings that the pool has checked, and compared with those of other tenants
-    status   descriptor into which it tells the pool that it is used
-    Exit status 1 and a sentence in the log if it cannot be started.
+    digest   digest of the settings that the pool has checked and compared with those of other tenants
+    status   writing end of the pipe by which it reports requests to the pool
+    Exits with status 1 and a sentence in the log if it cannot be started.
     """
-    # Who reads the arguments must not take this process for `serve` on a port of the pool.
+    # Code that reads the arguments must not mistake this process for `serve` on a port of the pool.
     sys.argv[1:] = ["tenants", "run", tenant.name]
     with _locked(tenant):
         try:
@@ -58,12 +58,12 @@ def serve(tenant: Tenant, digest: str, listening: socket.socket, status: int, id
             sys.exit(f"{tenant.name} cannot be started: {error}")
         counts = SharedCounts(settings.WEB_PROCESSES)
         supervisor = Supervisor(Console(), _children(listening, counts))
-        use = _Use(counts, status, idle_seconds)
+        activity = _Activity(counts, status, idle_seconds)
         try:
             supervisor.start()
             if supervisor.wait_until(_answers, timeout_seconds=READY_TIMEOUT_SECONDS):
-                use.say(USED)
-                supervisor.run(until=use.is_over)
+                activity.report(USED)
+                supervisor.run(until=activity.is_idle)
         except StartFailed as error:
             sys.exit(f"{tenant.name} did not start: {error}")
         finally:
@@ -91,7 +91,7 @@ def _check_exposure() -> None:
         and addresses.reached_by_others(settings.HOST, settings.BASE_URL)
         and (preparation.holds_demo_logins())
     ):
-        problem = "Its data comes from demo mode and holds logins that everybody knows."
+        problem = "Its data comes from demo mode and has publicly known logins."
     if problem:
         raise TenantError(problem)
 
@@ -110,39 +110,39 @@ def _children(listening: socket.socket, counts: SharedCounts) -> list[Child]:
     return [web, Child("worker", lambda: call_command("qcluster"), waits=True)]
 
 
-class _Use:
-    """When the tenant was used, told to the pool."""
+class _Activity:
+    """Tracks the tenant's requests, and reports them to the pool."""
 
     def __init__(self, counts: SharedCounts, status: int, idle_seconds: float) -> None:
         self._counts = counts
         self._status = status
         self._idle_seconds = idle_seconds
-        self._last_used = self._looked = time.monotonic()
+        self._last_used = self._checked_at = time.monotonic()
 
-    def is_over(self) -> bool:
-        """Whether the tenant may stop; looks once in a second."""
+    def is_idle(self) -> bool:
+        """Whether the tenant may stop; checked at most once a second."""
         now = time.monotonic()
-        if now - self._looked < 1:
+        if now - self._checked_at < 1:
             return False
-        self._looked = now
+        self._checked_at = now
         if sum(self._counts.read()) > 0:
             self._last_used = now
-            self.say(USED)
+            self.report(USED)
         return now - self._last_used >= self._idle_seconds and _due_timestamp() > time.time() + SOON_SECONDS
 
-    def say(self, text: str) -> None:
-        """Tell the pool, if it is still there."""
+    def report(self, text: str) -> None:
+        """Write a line to the pool, if it still runs."""
         with contextlib.suppress(OSError):
             os.write(self._status, f"{text}\n".encode())
 
 
 def _due_timestamp() -> float:
-    """When the next work is due; with a database that does not answer, the latest time."""
+    """The time of the next due work; the latest possible time if the database does not respond."""
     try:
         return next_due().timestamp()
     except Exception:
         logger.warning("could not find out when work is due", exc_info=True)
-        return time.time() + LATEST.total_seconds()
+        return time.time() + MAX_DELAY.total_seconds()
     finally:
         # The children are forked from this process.
         connections.close_all()

@@ -1,4 +1,4 @@
-"""What a proxy must say to lead each host name to its tenant's port."""
+"""Generates the proxy configuration that forwards each host name to its tenant's port."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from platform_site.tenants.tenant_settings import TenantSettings
 
 
 def nginx(of_tenants: Iterable[TenantSettings]) -> str:
-    """A `map` for the `http` block: `$host` → `$tenant_port`; 0 for names that no tenant has."""
+    """A `map` for the `http` block: `$host` → `$tenant_port`; 0 for unknown names."""
     lines = ["map $host $tenant_port {", "    default 0;"]
     lines += [f"    {host} {port};" for host, port in _ports(of_tenants)]
     return "\n".join([*lines, "}"])

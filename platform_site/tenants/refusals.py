@@ -1,4 +1,4 @@
-"""Answers 503 in place of a tenant that does not run, without a process for it."""
+"""Responds with 503 for a tenant that does not run, in the process of the pool."""
 
 from __future__ import annotations
 
@@ -14,55 +14,57 @@ from typing import Final
 
 from foundation import errors
 
-#: Requests that are answered at once; further connections are closed.
-MOST: Final = 200
-#: A client has this time to send its request and take the answer.
-SECONDS: Final = 3.0
+#: Maximum number of open connections; further ones are closed without a response.
+MAX_CONNECTIONS: Final = 200
+#: Time for a client to send its request and receive the response.
+TIMEOUT_SECONDS: Final = 3.0
 _READ_BYTES: Final = 65_536
 
 
 @dataclass(slots=True)
 class _Refused:
-    """A connection. until: on the clock of time.monotonic."""
+    """A refused connection. deadline: of time.monotonic."""
 
     connection: socket.socket
-    answer: bytes
-    until: float
-    is_answered: bool = False
+    response: bytes
+    deadline: float
+    is_sent: bool = False
 
 
 class Refusals:
-    """The connections that are refused, beside whatever else the selector of the pool watches."""
+    """The open refused connections, registered with the selector of the pool."""
 
     def __init__(self, selector: selectors.BaseSelector) -> None:
         self._selector = selector
         self._open: dict[int, _Refused] = {}
 
     def accept(self, listening: socket.socket, error: errors.Unavailable) -> None:
-        """Refuse the connections that wait on a socket, which does not block."""
-        answer = _answer(error)
-        for _ in range(MOST):
+        """Accept and refuse the waiting connections of a non-blocking listening socket."""
+        response = _response(error)
+        for _ in range(MAX_CONNECTIONS):
             try:
                 connection, _address = listening.accept()
             except OSError:  # none is left
                 return
-            if len(self._open) >= MOST:
+            if len(self._open) >= MAX_CONNECTIONS:
                 connection.close()
                 continue
             connection.setblocking(False)
-            refused = _Refused(connection, answer, time.monotonic() + SECONDS)
+            refused = _Refused(connection, response, time.monotonic() + TIMEOUT_SECONDS)
             self._open[connection.fileno()] = refused
             self._selector.register(connection, selectors.EVENT_READ, self._on_data)
 
     def _on_data(self, connection: socket.socket) -> None:
-        """Answer when the request, or a part of it, has come; then read on, so that closing does not reset."""
+        """Respond to the first bytes of the request; then read the rest, so that closing causes no reset."""
         refused = self._open[connection.fileno()]
         try:
             received = connection.recv(_READ_BYTES)
-            if received and not refused.is_answered:
-                refused.is_answered = True
+            if received and not refused.is_sent:
+                refused.is_sent = True
                 is_head = received.startswith(b"HEAD ")
-                connection.send(refused.answer.partition(b"\r\n\r\n")[0] + b"\r\n\r\n" if is_head else refused.answer)
+                connection.send(
+                    refused.response.partition(b"\r\n\r\n")[0] + b"\r\n\r\n" if is_head else refused.response
+                )
                 connection.shutdown(socket.SHUT_WR)
         except BlockingIOError:
             return
@@ -71,14 +73,14 @@ class Refusals:
         if not received:
             self._close(refused)
 
-    def close_late(self) -> None:
-        """Close the connections whose time is over."""
+    def close_expired(self) -> None:
+        """Close the connections whose deadline has passed."""
         now = time.monotonic()
-        for refused in [each for each in self._open.values() if each.until < now]:
+        for refused in [each for each in self._open.values() if each.deadline < now]:
             self._close(refused)
 
     def close(self) -> None:
-        """Close all: in a forked process, whose they are not."""
+        """Close all: in a forked process, to which they do not belong."""
         for refused in self._open.values():
             refused.connection.close()
         self._open.clear()
@@ -90,9 +92,9 @@ class Refusals:
         refused.connection.close()
 
 
-def _answer(error: errors.Unavailable) -> bytes:
+def _response(error: errors.Unavailable) -> bytes:
     rendered = errors.render(error, correlation_id="", debug=False)
-    # There is no request in a log to which an id could lead.
+    # No log has this request, so an id would be useless.
     rendered.body["error"]["info"] = "The pool of tenants answered; no process of the instance was started."
     body = json.dumps(rendered.body).encode()
     headers = {

@@ -1,4 +1,4 @@
-"""Starts the processes of tenants, and stops them: when nobody uses them and others need room, and in the end."""
+"""Starts and stops the processes of tenants, within a maximum number of running tenants."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from platform_site.serving.children import STOP_TIMEOUT_SECONDS, begin, fork
 from platform_site.tenants import process
 from platform_site.tenants.directory import Tenant
 
-#: What is running is stopped within this time: somewhat longer than a tenant's own processes have.
+#: A tenant that does not stop in this time is killed: somewhat longer than its supervisor gives its own processes.
 _KILL_SECONDS: Final = STOP_TIMEOUT_SECONDS + 5
-#: A log that is longer is set aside; the one before is removed.
+#: A longer log is rotated; one earlier log is kept.
 _LOG_BYTES: Final = 10_000_000
 
 
 @dataclass(slots=True, eq=False)
 class Running:
-    """The process of a tenant, which supervises all others of it. Times are on the clock of time.monotonic.
+    """The main process of a tenant, which supervises the tenant's other processes. Times are of time.monotonic.
 
-    log         what its processes print
-    status      descriptor from which the pool reads that the tenant is used
-    unread      the beginning of a line from there
-    last_used   when it was ready, and then when it said last that it is used
-    stop_by     when it is killed, once it was asked to stop
+    log         file with the output of its processes
+    status      reading end of the pipe by which the tenant reports requests; -1 once closed
+    unread      received beginning of an incomplete line
+    last_used   time of its last report, at first that of its start
+    stop_by     time at which it is killed; None until it is asked to stop
     """
 
     process: ForkProcess
@@ -45,37 +45,39 @@ class Running:
     stop_by: float | None = None
 
     def is_idle(self, seconds: float) -> bool:
-        """Whether it started, and was used last, longer ago than that."""
+        """Whether it has had no request for this time."""
         return time.monotonic() - self.last_used > seconds
 
 
 class Runner:
-    """The running tenants of a pool, at most `most` at once.
+    """The running tenants of a pool, at max_running `max_running` at once.
 
-    let_go   called in a new process, to close what the pool has open; all but the listening socket that it is given
+    close_inherited   called in a forked process: closes the open sockets of the pool except the given one
     """
 
-    def __init__(self, selector: selectors.BaseSelector, most: int, let_go: Callable[[socket], None]) -> None:
-        self.most = most
+    def __init__(
+        self, selector: selectors.BaseSelector, max_running: int, close_inherited: Callable[[socket], None]
+    ) -> None:
+        self.max_running = max_running
         self.running: list[Running] = []
         self._selector = selector
-        self._let_go = let_go
+        self._close_inherited = close_inherited
 
     @property
-    def has_room(self) -> bool:
+    def has_capacity(self) -> bool:
         """Whether another tenant may be started."""
-        return len(self.running) < self.most
+        return len(self.running) < self.max_running
 
-    def make_room(self, idle_seconds: float) -> None:
-        """Stop the tenant that was used least recently, unless one is stopping already, or all were used lately."""
+    def stop_idle(self, idle_seconds: float) -> None:
+        """Stop the least recently used tenant, if it is idle for this time and none is stopping already."""
         if any(running.stop_by is not None for running in self.running):
             return
         idle = [running for running in self.running if running.is_idle(idle_seconds)]
         if idle:
             self.stop(min(idle, key=lambda running: running.last_used))
 
-    def end_turn(self, seconds: float) -> None:
-        """Stop the tenant that has run longest, if it has for that time, unless one is stopping already."""
+    def preempt_longest(self, seconds: float) -> None:
+        """Stop the tenant that has run longest, if it has run for this time and none is stopping already."""
         longest = min(self.running, key=lambda running: running.started)
         is_over = time.monotonic() - longest.started > seconds
         if is_over and all(running.stop_by is None for running in self.running):
@@ -84,7 +86,7 @@ class Runner:
     def start(self, tenant: Tenant, digest: str, listening: socket, idle_seconds: float) -> Running:
         """Start the process of a tenant with the settings of this digest.
 
-        Raises OSError without memory, or if there are too many processes.
+        Raises OSError if there is no memory for it, or the limit of processes is reached.
         """
         reading, writing = os.pipe()
         os.set_blocking(reading, False)
@@ -104,35 +106,35 @@ class Runner:
     def _run(
         self, tenant: Tenant, digest: str, listening: socket, idle_seconds: float, reading: int, writing: int, pool: int
     ) -> None:
-        """The main function of a tenant's process: it keeps nothing that is another tenant's."""
+        """The main function of a tenant's process. Closes every descriptor of other tenants."""
         os.close(reading)
-        self._let_go(listening)
+        self._close_inherited(listening)
         self._selector.close()
         _close_pipes(but={0, 1, 2, listening.fileno(), writing})
         begin(f"platform: tenant {tenant.name}", pool, _open_log(tenant.log_file))
         process.serve(tenant, digest, listening, writing, idle_seconds)
 
     def stop(self, running: Running) -> None:
-        """Ask it to stop in order; `has_ended` kills one that does not in time."""
+        """Send SIGTERM; `has_exited` kills a process that does not stop in time."""
         if running.stop_by is None:
             running.stop_by = time.monotonic() + _KILL_SECONDS
             running.process.terminate()
 
-    def keep_logs_short(self) -> None:
-        """Set long logs of running tenants aside."""
+    def rotate_logs(self) -> None:
+        """Rotate the long logs of running tenants."""
         for running in self.running:
-            _set_aside(running.log)
+            _rotate(running.log)
 
-    def has_ended(self, running: Running, *, is_impatient: bool) -> bool:
-        """Whether it has ended. One that should have stopped by now, or at once, is killed."""
+    def has_exited(self, running: Running, *, kill_now: bool) -> bool:
+        """Whether it has exited. Kills a stopping process after its time, with `kill_now` at once."""
         if not running.process.is_alive():
             return True
-        if running.stop_by is not None and (is_impatient or time.monotonic() > running.stop_by):
+        if running.stop_by is not None and (kill_now or time.monotonic() > running.stop_by):
             running.process.kill()
         return False
 
     def remove(self, running: Running) -> bool:
-        """Forget one that has ended; returns whether it failed."""
+        """Remove an exited process; returns whether it failed."""
         self._read(running)
         self._end_status(running)
         self.running.remove(running)
@@ -162,22 +164,22 @@ class Runner:
 
 
 def _close_pipes(but: set[int]) -> None:
-    """Close what multiprocessing and the pool have open to other tenants."""
+    """Close the pipes of multiprocessing and of the pool to other tenants."""
     for name in os.listdir("/dev/fd"):
         with contextlib.suppress(OSError):  # that of the listing itself
             if int(name) not in but and stat.S_ISFIFO(os.fstat(int(name)).st_mode):
                 os.close(int(name))
 
 
-def _set_aside(log: Path) -> None:
-    """Copy a long log and empty it, since its writers have it open; what they write meanwhile is lost."""
+def _rotate(log: Path) -> None:
+    """Copy a long log and truncate it, since its writers keep it open; lines written in between are lost."""
     with contextlib.suppress(OSError):
         if log.stat().st_size > _LOG_BYTES:
-            with contextlib.suppress(OSError):  # on a full disk it is emptied all the more
+            with contextlib.suppress(OSError):  # on a full disk the log is truncated without a copy
                 shutil.copyfile(log, log.with_suffix(".1.txt"))
             os.truncate(log, 0)
 
 
 def _open_log(path: Path) -> int:
-    _set_aside(path)
+    _rotate(path)
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)

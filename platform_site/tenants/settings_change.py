@@ -1,9 +1,9 @@
-"""Gives a process that has loaded all code the settings of a tenant.
+"""Applies the settings of a tenant to a process that has already loaded all code.
 
 Settings are read from the environment when platform_site.settings is imported. A forked process of the pool imports
-that module anew, and renews what other modules have derived from the former settings. Django's own receivers of
-`setting_changed` do most of that; they are Django's for tests, and exist for this very purpose. A test compares such a
-process with a plain instance that has the same environment, and finds values of the pool that remain.
+that module again, and resets the values that other modules have derived from the former settings. Django's receivers of
+`setting_changed`, which it has for tests, do most of that. A test compares such a process with a plain instance of the
+same environment, and so finds values of the pool that remain.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ from prometheus_client import REGISTRY
 from foundation.cluster import renew_shared_numbers
 
 _MODULE = "platform_site.settings"
-#: Settings whose receivers only warn; `_renew` does it.
-_OURS = frozenset({"DATABASES"})
+#: Settings whose receivers only warn; `_reset_derived` handles them.
+_RESET_HERE = frozenset({"DATABASES"})
 
 
 def apply(environment: Mapping[str, str]) -> None:
-    """Make `environment` that of this process, and use the settings that it gives. Raises ImproperlyConfigured."""
+    """Replace the environment of this process, and apply its settings. Raises ImproperlyConfigured."""
     os.environ.clear()
     os.environ.update(environment)
     before = _values(settings)
-    # Not `reload`, which leaves names that the new settings do not have.
+    # Not `importlib.reload`, which keeps names that the new settings do not have.
     sys.modules.pop(_MODULE, None)
     settings._wrapped = Settings(_MODULE)
     after = _values(settings)
     for name in sorted(before.keys() | after.keys()):
-        if name not in _OURS and before.get(name) != after.get(name):
+        if name not in _RESET_HERE and before.get(name) != after.get(name):
             setting_changed.send(sender=Settings, setting=name, value=after.get(name), enter=True)
-    _renew()
+    _reset_derived()
 
 
 def _values(chosen: Any) -> dict[str, Any]:
     return {name: getattr(chosen, name) for name in dir(chosen) if name.isupper()}
 
 
-def _renew() -> None:
+def _reset_derived() -> None:
     connections.close_all()
     connections.__dict__.pop("settings", None)  # a cached property
     connections.__init__()  # type: ignore[misc]
@@ -58,12 +58,12 @@ def _renew() -> None:
         setattr(task_conf.Conf, name, value)
     oauth_conf.USER_SETTINGS = settings.OAUTH2_PROVIDER
     renew_shared_numbers()
-    # Reading the counters closes the former process's files, which all its forks have mapped, and opens new ones.
+    # Collecting closes the counter files of the parent process, which all its forks have mapped, and opens new ones.
     list(REGISTRY.collect())
 
 
 def _task_settings() -> dict[str, Any]:
-    """The settings of django-q2, which it derives in the body of a class that many modules have imported."""
+    """The settings of django-q2, which derives them in the body of a class that many modules have imported."""
     spec = importlib.util.find_spec(task_conf.__name__)
     assert spec is not None
     assert spec.loader is not None

@@ -1,7 +1,7 @@
-"""The settings of a tenant, read and checked, and what they claim: what no other tenant may have.
+"""Reads and checks the settings of a tenant, and finds the values that must be unique among tenants.
 
-URLs and lists are read by the functions with which the tenant's processes read them (`environment`), so that what is
-compared is what they open.
+URLs and lists are parsed by the functions that the tenant's processes use (platform_site.environment), so that the
+compared values are those that the processes use.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from django.core.exceptions import ImproperlyConfigured
 from platform_site.environment import BASE_DIR, SETTINGS, Environment, to_number, to_texts, to_url
 
 _HOST_NAME: Final = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(\.(?!-)[A-Za-z0-9-]{1,63})*")
-#: What the pool decides for all its tenants, or what would lead out of a tenant's directory or its databases.
-NOT_OF_A_TENANT: Final = frozenset(
+#: Settings that the pool decides for all tenants, or that would reach outside of a tenant's directory or databases.
+POOL_SETTINGS: Final = frozenset(
     {
         "DATA_DIR", "STATIC_DIR", "HOST", "REDIS_URL", "DEBUG", "SECRET_KEY", "TENANTS", "TENANT_IDLE_SECONDS",
         "TENANTS_RUNNING",
     }
 )  # fmt: skip
-#: Parameters of a connection that may name another server or database than the rest of the URL.
-_LEADS_ELSEWHERE: Final = frozenset({"host", "hostaddr", "port", "dbname", "service", "servicefile"})
+#: Connection parameters that may override the server or database of the URL.
+_TARGET_PARAMETERS: Final = frozenset({"host", "hostaddr", "port", "dbname", "service", "servicefile"})
 #: Variables of OpenTelemetry's SDK that name files.
 _OTEL_FILE: Final = re.compile(r"OTEL_.*(CERTIFICATE|KEY|FILE)")
-#: PostgreSQL cuts longer names, so that two could be one.
+#: PostgreSQL truncates longer names, so that two could be equal.
 _DATABASE_NAME_BYTES: Final = 63
-#: A longer file is no file of settings.
+#: Maximum size of the settings file.
 _FILE_BYTES: Final = 1_000_000
 
 
 class TenantError(Exception):
-    """A tenant that cannot be made, found or changed; the message is a sentence for people."""
+    """A tenant cannot be created, found or changed; the message is a sentence for people."""
 
 
 class _File(environ.Env):  # type: ignore[misc]  # it has no types
@@ -55,13 +55,13 @@ class _File(environ.Env):  # type: ignore[misc]  # it has no types
 
 @dataclass(frozen=True, slots=True)
 class TenantSettings:
-    """Settings that a tenant may have, unless another one has something of it.
+    """Valid settings of a tenant; another tenant may still own one of their unique values.
 
     values      name → text
     hosts       host names, in lower case
-    port        the port that the pool listens on for it
-    databases   host:port/name of each server of PostgreSQL
-    digest      of the file that they were read from
+    port        port on which the pool listens for it
+    databases   host:port/name of each PostgreSQL server
+    digest      digest of the file
     """
 
     values: Mapping[str, str]
@@ -71,14 +71,14 @@ class TenantSettings:
     digest: str = ""
 
     @property
-    def claims(self) -> frozenset[str]:
-        """What no other tenant may have, as texts for people."""
+    def unique_values(self) -> frozenset[str]:
+        """The hosts, the port and the databases, which no other tenant may have, as texts for people."""
         hosts = (f"the host {each}" for each in self.hosts)
-        return frozenset((*hosts, port_claim(self.port), *(f"the database {each}" for each in self.databases)))
+        return frozenset((*hosts, port_text(self.port), *(f"the database {each}" for each in self.databases)))
 
 
-def port_claim(port: int) -> str:
-    """The text of a claim."""
+def port_text(port: int) -> str:
+    """The port as a unique value."""
     return f"the port {port}"
 
 
@@ -86,7 +86,7 @@ def read_file(file: Path) -> tuple[dict[str, str], str]:
     """Name → text, and the digest of the file. Raises TenantError when it cannot be read."""
     name = file.parent.name
     try:
-        # Neither waits for a pipe nor reads a device.
+        # O_NONBLOCK: must neither wait for a pipe nor read a device.
         with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as opened:
             if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
                 raise TenantError(f"The settings of {name} cannot be read: {file} is no file.")
@@ -102,7 +102,7 @@ def read_file(file: Path) -> tuple[dict[str, str], str]:
 
 
 def checked(directory: Path, values: Mapping[str, str], digest: str = "") -> TenantSettings:
-    """The settings of the tenant in this directory. Raises TenantError for those that a tenant may not have."""
+    """The checked settings of the tenant in this directory. Raises TenantError for a problem."""
     name = directory.name
     try:
         _check_names(directory, values)
@@ -120,7 +120,7 @@ def checked(directory: Path, values: Mapping[str, str], digest: str = "") -> Ten
 def _check_names(directory: Path, values: Mapping[str, str]) -> None:
     kinds = {setting.name: setting.type for setting in SETTINGS}
     for name, value in values.items():
-        if name in NOT_OF_A_TENANT:
+        if name in POOL_SETTINGS:
             raise TenantError(f"{name} is not a setting of a tenant: the pool decides it.")
         if name not in kinds and not name.startswith("OTEL_"):
             raise TenantError(f"There is no setting {name}.")
@@ -152,7 +152,7 @@ def _databases(tenant: str, values: Mapping[str, str]) -> Iterator[str]:
         found = Environment.database(url, of=setting)
         if found["ENGINE"] != "django.db.backends.postgresql":
             raise TenantError(f"{setting} of {tenant} must be of PostgreSQL; without it SQLite is used in its data.")
-        if leading := sorted(_LEADS_ELSEWHERE & {each.lower() for each in found.get("OPTIONS", ())}):
+        if leading := sorted(_TARGET_PARAMETERS & {each.lower() for each in found.get("OPTIONS", ())}):
             raise TenantError(f"{setting} of {tenant} may not have the parameter {leading[0]}.")
         database = found["NAME"]
         if not 0 < len(database.encode()) <= _DATABASE_NAME_BYTES:
@@ -164,12 +164,12 @@ def _databases(tenant: str, values: Mapping[str, str]) -> Iterator[str]:
 
 
 def _server(host: str) -> str:
-    """The name of a server, the same for all texts that mean this machine, or one address."""
+    """The normalized name of a server: equal for all spellings of this machine or of one address."""
     host = host.strip().lower().rstrip(".")
     if not host or host[0] in "/@":  # a socket
         return "localhost"
     with contextlib.suppress(OSError, ValueError):  # a name
-        # Reads what the driver takes for an address: also 127.1 and 0x7f000001. It asks no name server.
+        # Parses every spelling that the driver accepts as an address, also 127.1 and 0x7f000001, without a DNS query.
         text = socket.getaddrinfo(host.strip("[]"), None, flags=socket.AI_NUMERICHOST)[0][4][0]
         address = ipaddress.ip_address(str(text).partition("%")[0])
         address = getattr(address, "ipv4_mapped", None) or address

@@ -22,8 +22,8 @@ from pytest_django import Settings
 
 from platform_site.tenants import archives, directory, process
 from platform_site.tenants.directory import Tenant, review
-from platform_site.tenants.memory import running_by_memory
-from platform_site.tenants.served import seen
+from platform_site.tenants.memory import max_running_by_memory
+from platform_site.tenants.pooled_tenant import fingerprint
 from platform_site.tenants.tenant_settings import TenantError
 from tests.support.postgresql_servers import replicated_servers
 from tests.support.tenants import Pool, new_pool
@@ -38,7 +38,7 @@ def root(tmp_path: Path, settings: Settings) -> Path:
 
 def made(name: str, host: str, **settings: str) -> Tenant:
     """A tenant without a database."""
-    with directory.changing():
+    with directory.directory_lock():
         tenant = directory.add(name, {"ALLOWED_HOSTS": host, **settings})
     tenant.suspend(is_suspended=False)
     return tenant
@@ -53,7 +53,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 
 def _tenants_of(root: Path) -> list[str]:
     """All files of the directory but those that are of no tenant."""
-    return sorted(path.name for path in root.iterdir() if path.name not in (".claims", ".claims.lock", ".lock"))
+    return sorted(path.name for path in root.iterdir() if path.name not in (".owners", ".owners.lock", ".lock"))
 
 
 def refusal(*words: str) -> str:
@@ -110,7 +110,7 @@ def test_settings_that_lead_out_of_a_tenant_are_refused(root: Path, given: dict[
 
 
 def _add(name: str, settings: dict[str, str]) -> None:
-    with directory.changing():
+    with directory.directory_lock():
         directory.add(name, settings)
 
 
@@ -263,12 +263,12 @@ def test_a_tenant_serves_only_what_the_pool_has_checked(root: Path, monkeypatch:
 
 def test_an_edit_that_looks_like_none_is_noticed(root: Path) -> None:
     ada = made("ada", "ada.example.com")
-    before, state = ada.settings_file.stat(), seen(ada)
+    before, state = ada.settings_file.stat(), fingerprint(ada)
     text = ada.settings_file.read_text()
     with ada.settings_file.open("r+") as file:
         file.write(text.replace("ada.example", "eva.example"))
     os.utime(ada.settings_file, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert seen(ada) != state
+    assert fingerprint(ada) != state
 
 
 def test_names_differ_in_more_than_case(root: Path) -> None:
@@ -364,7 +364,7 @@ def test_a_backup_restores_database_keys_and_files(root: Path, tmp_path: Path) -
     ]
     filled(tenant, "after")
     tenant.write_settings({**tenant.settings(), "INSTANCE_NAME": "kept"})
-    with directory.changing():
+    with directory.directory_lock():
         archives.restore("ada", archive, root)
     assert said(tenant) == ["before"]
     assert (tenant.data / "secret_key").read_text() == "before"
@@ -374,7 +374,7 @@ def test_a_backup_restores_database_keys_and_files(root: Path, tmp_path: Path) -
     assert not [path for path in tenant.path.rglob("*") if path.stat().st_mode & 0o077]
     # And after it was deleted.
     directory.remove(tenant)
-    with directory.changing():
+    with directory.directory_lock():
         archives.restore("ada", archive, root)
     assert said(tenant) == ["before"]
     assert tenant.settings()["ALLOWED_HOSTS"] == "ada.example.com"
@@ -388,13 +388,13 @@ def test_a_backup_is_restored_as_its_own_tenant_only(root: Path, tmp_path: Path)
     archives.back_up(tenant, archive)
     bob = made("bob", "bob.example.com")
     filled(bob, "bob's")
-    with directory.changing(), pytest.raises(TenantError, match="is a backup of 'ada'"):
+    with directory.directory_lock(), pytest.raises(TenantError, match="is a backup of 'ada'"):
         archives.restore("bob", archive, root)
     assert said(bob) == ["bob's"]
     # Nor beside a tenant that has taken its host meanwhile.
     directory.remove(tenant)
     bob.write_settings({**bob.settings(), "ALLOWED_HOSTS": "ada.example.com"})
-    with directory.changing(), pytest.raises(TenantError, match="which bob has"):
+    with directory.directory_lock(), pytest.raises(TenantError, match="which bob has"):
         archives.restore("ada", archive, root)
     assert not (root / "ada").exists()
 
@@ -424,10 +424,10 @@ def test_an_archive_cannot_write_elsewhere(root: Path, tmp_path: Path, name: str
         entry = tarfile.TarInfo(name)
         entry.type, entry.linkname = tarfile.SYMTYPE, "/etc/passwd"
         opened.addfile(entry)
-    with directory.changing(), pytest.raises(TenantError, match="is no backup of a tenant"):
+    with directory.directory_lock(), pytest.raises(TenantError, match="is no backup of a tenant"):
         archives.restore("ada", archive, root)
     archive.write_bytes(b"no archive")
-    with directory.changing(), pytest.raises(TenantError, match="is no backup of a tenant"):
+    with directory.directory_lock(), pytest.raises(TenantError, match="is no backup of a tenant"):
         archives.restore("ada", archive, root)
     assert _tenants_of(root) == []
 
@@ -454,13 +454,13 @@ def test_an_archive_has_nothing_but_the_files_of_a_backup(
             entry = tarfile.TarInfo(name)
             entry.type, entry.linkname = kind, target
             opened.addfile(entry)
-    with directory.changing(), pytest.raises(TenantError, match="which no backup has"):
+    with directory.directory_lock(), pytest.raises(TenantError, match="which no backup has"):
         archives.restore("ada", archive, root)
     assert _tenants_of(root) == []
 
 
 def test_the_default_number_of_running_tenants_follows_from_memory() -> None:
-    assert [running_by_memory(gigabytes * 10**9) for gigabytes in (0, 1, 2, 4, 64)] == [1, 1, 4, 7, 7]
+    assert [max_running_by_memory(gigabytes * 10**9) for gigabytes in (0, 1, 2, 4, 64)] == [1, 1, 4, 7, 7]
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from platform_site.tenants.directory import Tenant
-from platform_site.tenants.memory import MOST_BYTES, machine_memory, running_by_memory
+from platform_site.tenants.memory import MAX_BYTES, machine_memory, max_running_by_memory
 from tests.support.tenants import Pool, new_pool
 from tests.support.waiting import eventually
 
@@ -65,7 +65,7 @@ def test_500_tenants_fit_into_the_memory_and_wake_in_time(tmp_path: Path, capsys
                 assert f"Serving {TENANTS} tenants" in "".join(pool.output)
                 empty = memory_bytes(pool)
                 random.shuffle(made)
-                seconds, room = [], running_by_memory(machine_memory())
+                seconds, room = [], max_running_by_memory(machine_memory())
                 for tenant in made[:COLD]:
                     assert eventually(lambda: len(pool.running()) < room, 60)
                     begun = time.monotonic()
@@ -81,6 +81,6 @@ def test_500_tenants_fit_into_the_memory_and_wake_in_time(tmp_path: Path, capsys
     cold = f"cold first answer p50 {statistics.median(seconds):.2f} s, max {max(seconds):.2f} s of {COLD}"
     with capsys.disabled():
         print(f"\n{TENANTS} tenants: {empty / 1e6:.0f} MB asleep, {most / 1e6:.0f} MB with {running} running; {cold}")
-    assert most <= MOST_BYTES
+    assert most <= MAX_BYTES
     # Where other programs have the processors, an answer takes as much longer.
     assert statistics.median(seconds) <= max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1) / 2)

@@ -13,7 +13,7 @@ from typing import Any
 
 from platform_site.environment import SETTINGS
 from platform_site.tenants.directory import Tenant
-from platform_site.tenants.tenant_settings import NOT_OF_A_TENANT
+from platform_site.tenants.tenant_settings import POOL_SETTINGS
 from tests.support.platform import ROOT
 
 #: Of each kind of setting a value that no default is, for the pool and for the tenant.
@@ -56,11 +56,11 @@ def test_a_tenant_has_what_a_plain_instance_has(tmp_path: Path) -> None:
     names = {each.name for each in SETTINGS} - LEFT_OUT
     pool_data, tenant = tmp_path / "of-the-pool", Tenant(tmp_path / "tenants" / "acme")
     tenant.data.mkdir(parents=True, mode=0o700)
-    tenant.write_settings(values(1, names - NOT_OF_A_TENANT))
+    tenant.write_settings(values(1, names - POOL_SETTINGS))
     plain = {name: value for name, value in os.environ.items() if name not in {each.name for each in SETTINGS}}
     of_the_pool = {
         **plain,
-        **values(0, names - NOT_OF_A_TENANT),
+        **values(0, names - POOL_SETTINGS),
         "DEMO": "0",
         "DATA_DIR": str(pool_data),
         "TENANTS": str(tmp_path / "tenants"),

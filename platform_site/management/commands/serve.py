@@ -15,7 +15,7 @@ from platform_site.serving import addresses, granian_server, preparation, servic
 from platform_site.serving.children import Child, StartFailed, Supervisor
 from platform_site.serving.console import Console
 from platform_site.tenants.directory import root
-from platform_site.tenants.memory import load_code, machine_memory, running_by_memory
+from platform_site.tenants.memory import load_code, machine_memory, max_running_by_memory
 from platform_site.tenants.pool import Pool
 from platform_site.tenants.tenant_settings import TenantError
 
@@ -98,7 +98,7 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         load_code()
         _load_code(pages=True)
-        most = settings.TENANTS_RUNNING or running_by_memory(machine_memory())
+        most = settings.TENANTS_RUNNING or max_running_by_memory(machine_memory())
         pool = Pool(console, directory, most, settings.TENANT_IDLE_SECONDS)
         try:
             pool.run()

@@ -19,7 +19,7 @@ from platform_site.tenants import archives, proxies
 from platform_site.tenants.directory import (
     Tenant,
     add,
-    changing,
+    directory_lock,
     remove,
     review,
     root,
@@ -111,7 +111,7 @@ class Command(PlatformCommand):
             **({"DATABASE_URL": options["database_url"]} if options["database_url"] else {}),
             **given,
         }
-        with changing():
+        with directory_lock():
             tenant = add(options["name"], settings)
         try:
             _run(tenant, "shell", "--no-imports", "--command", _PREPARE)
@@ -149,7 +149,7 @@ class Command(PlatformCommand):
         self.stdout.write(f"Wrote {options['file']}, {options['file'].stat().st_size} bytes.")
 
     def _restore(self, options: dict[str, Any]) -> None:
-        with changing():
+        with directory_lock():
             tenant = archives.restore(options["name"], options["file"], root(), options["database_url"])
         _run(tenant, "shell", "--no-imports", "--command", _PREPARE)
         self.stdout.write(f"Restored {tenant.name} from {options['file']}.")
@@ -159,7 +159,7 @@ class Command(PlatformCommand):
         if options["confirm"] != tenant.name:
             raise TenantError(f"--confirm must be {tenant.name}; nothing was deleted.")
         url = tenant.settings().get("DATABASE_URL", "")
-        with changing(), tenant.stopped():
+        with directory_lock(), tenant.stopped():
             remove(tenant)
         left = " Its database in PostgreSQL is left; drop it there." if url else ""
         self.stdout.write(f"Deleted {tenant.name}.{left}")

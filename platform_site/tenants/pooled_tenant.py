@@ -1,4 +1,4 @@
-"""A tenant as its pool knows it."""
+"""The pool's state of one tenant."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from platform_site.tenants.runner import Running
 
 
 @dataclass(slots=True)
-class Served:
+class PooledTenant:
     """A tenant, its listening socket and its process.
 
-    seen           what told that its settings are unchanged
-    digest         of the settings that were checked
-    problem        why it may not be served
-    trouble        why its port cannot be listened on
-    is_watched     the pool notices connections
-    due_at         when its next work is due, on the clock of time.time
-    failures       starts in a row that failed
-    restart_at     not started before, on the clock of time.monotonic
-    waiting_since  a connection waits for room since then, on that clock, too
+    fingerprint    of its settings, as applied; see `fingerprint`
+    digest         digest of the checked settings
+    problem        why it may not be pooled
+    listen_error   why the pool cannot listen on its port
+    is_watched     whether the pool polls its socket for connections
+    due_at         time of its next work (time.time)
+    failures       number of consecutive failed starts
+    restart_at     earliest time of the next start (time.monotonic)
+    waiting_since  time since which a connection waits for the start (time.monotonic)
     """
 
     tenant: Tenant
-    seen: tuple[Any, ...] = ()
+    fingerprint: tuple[Any, ...] = ()
     digest: str = ""
     is_suspended: bool = False
     problem: str = ""
     port: int = 0
-    trouble: str = ""
+    listen_error: str = ""
     listening: socket.socket | None = None
     is_watched: bool = False
     running: Running | None = None
@@ -42,18 +42,18 @@ class Served:
     waiting_since: float | None = None
 
     @property
-    def waits_for_work(self) -> bool:
+    def is_due(self) -> bool:
         """Whether its work is due, and it can be started."""
         can_start = not self.problem and not self.is_suspended and self.listening is not None
         is_free = self.running is None and self.waiting_since is None and self.restart_at <= time.monotonic()
         return can_start and is_free and self.due_at <= time.time()
 
 
-def seen(tenant: Tenant) -> tuple[Any, ...]:
-    """What differs after a change of the tenant's settings, or of whether it is suspended."""
+def fingerprint(tenant: Tenant) -> tuple[Any, ...]:
+    """A value that changes with the tenant's settings file, and when it is suspended or resumed."""
     try:
         status = tenant.settings_file.stat()
     except OSError:
         return ()
-    # Not the time of modification, which whoever writes the file sets.
+    # Not the modification time, which the writer of the file can set.
     return (status.st_ctime_ns, status.st_ino, status.st_size), tenant.is_suspended
