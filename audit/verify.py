@@ -89,8 +89,8 @@ def head_parse(text: str) -> Head:
     try:
         token = str(json.loads(text)["jws"]) if text.startswith("{") else text
         claims = signer_get().verify(token)
-        position, stamp = claims["position"], claims["at"]
-        return Head(int(position), str(claims["hash"]), f"the external head of {stamp}")
+        position, at = claims["position"], claims["at"]
+        return Head(int(position), str(claims["hash"]), f"the external head of {at}")
     except WrongSignature as exc:
         raise InvalidHead("its signature does not verify") from exc
     except UnknownKey as exc:

@@ -32,14 +32,14 @@ class CacheVersionSignals:
             url, socket_connect_timeout=_CONNECT_SECONDS, socket_timeout=_CONNECT_SECONDS, health_check_interval=30
         )
         self.listening = threading.Event()
-        threading.Thread(target=self._listen, name="stamp-signals", daemon=True).start()
+        threading.Thread(target=self._listen, name="cache-version-signals", daemon=True).start()
 
     def announce(self) -> None:
         """Notify the other processes that some cache version has changed."""
         try:
             self._redis.publish(self.channel, self._sender)
         except redis.RedisError as error:
-            logger.warning("Others learn of this change by asking, a little later: Redis cannot be reached: %s", error)
+            logger.warning("Other processes notice this change a little later: Redis cannot be reached: %s", error)
 
     def _listen(self) -> None:
         failures = 0

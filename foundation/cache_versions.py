@@ -43,10 +43,10 @@ _ATTEMPTS = 5
 #: In DATA_DIR.
 WORD_FILE_NAME = "change_signals.bin"
 
-# foundation.models.VersionStamp
-_READ = "SELECT name, value FROM foundation_versionstamp"
+# foundation.models.CacheVersion
+_READ = "SELECT name, value FROM foundation_cacheversion"
 _BUMP = (
-    "INSERT INTO foundation_versionstamp (name, value) VALUES (%s, %s) "
+    "INSERT INTO foundation_cacheversion (name, value) VALUES (%s, %s) "
     "ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 )
 
@@ -185,7 +185,7 @@ def signals() -> CacheVersionSignals | None:
     from foundation.cache_version_signals import CacheVersionSignals  # the Redis client is slow to import
 
     # Instances may share a Redis; each has its own database.
-    channel = f"stamps:{connection.settings_dict.get('HOST')}:{connection.settings_dict['NAME']}"
+    channel = f"cache-versions:{connection.settings_dict.get('HOST')}:{connection.settings_dict['NAME']}"
     return CacheVersionSignals(settings.REDIS_URL, channel, expire)
 
 

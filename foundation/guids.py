@@ -28,12 +28,12 @@ def new_guid() -> str:
     now = time.time_ns() // 1_000_000 << 16
     with _lock:
         # 16 bits below the millisecond count guids within it; the rest is random.
-        _last = stamp = now if now > _last else _last + 1
+        _last = counter = now if now > _last else _last + 1
         if not _random_bits:
             _random_bits.extend(struct.unpack(f"{_RANDOMS_PER_CALL}Q", os.urandom(8 * _RANDOMS_PER_CALL)))
         random = _random_bits.pop()
     # The counter's upper 12 bits follow the version (7), its lower 4 the variant (binary 10).
-    number = (stamp >> 16) << 80 | (0x7000 | stamp >> 4 & 0xFFF) << 64 | (0x20 | stamp & 0xF) << 58 | random >> 6
+    number = (counter >> 16) << 80 | (0x7000 | counter >> 4 & 0xFFF) << 64 | (0x20 | counter & 0xF) << 58 | random >> 6
     text = number.to_bytes(16).hex()
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 

@@ -85,7 +85,7 @@ class SharedAttributes(models.Model):
 
 
 class AggregateRoot(Entity):
-    """Base of aggregate roots: version and stamp change when anything inside the aggregate changes."""
+    """Base of aggregate roots: version and time of the last update change when anything in the aggregate changes."""
 
     external_id = models.CharField(max_length=254, null=True, blank=True)
     external_system = models.CharField(max_length=64, null=True, blank=True)
@@ -114,13 +114,13 @@ class_prepared.connect(_place_shared_attributes)
 class_prepared.connect(_end_indexes_in_key)
 
 
-class VersionStamp(models.Model):
-    """The table of foundation.cache_versions."""
+class CacheVersion(models.Model):
+    """The cache version of one source (foundation.cache_versions)."""
 
     name = models.CharField(max_length=64, primary_key=True)
     value = models.BigIntegerField(default=0)
 
-    objects: ClassVar[models.Manager[VersionStamp]]
+    objects: ClassVar[models.Manager[CacheVersion]]
 
 
-__all__ = ["AggregateRoot", "Entity", "GuidField", "PolymorphicRoot", "SharedAttributes", "VersionStamp", "unique"]
+__all__ = ["AggregateRoot", "Entity", "GuidField", "PolymorphicRoot", "SharedAttributes", "CacheVersion", "unique"]

@@ -165,7 +165,7 @@ def signing_keys_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def stamps_read_when_told(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def cache_versions_read_on_demand(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cache versions are read again twice a second: a test that counts queries would by chance count one more."""
     if request.node.get_closest_marker("cache_versions_by_the_clock") is None:
         monkeypatch.setattr(cache_versions, "CHECK_SECONDS", 3600.0)

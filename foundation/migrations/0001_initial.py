@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name="VersionStamp",
+            name="CacheVersion",
             fields=[
                 ("name", models.CharField(max_length=64, primary_key=True, serialize=False)),
                 ("value", models.BigIntegerField(default=0)),

@@ -268,7 +268,7 @@ STEPS = (write, run_script, write_rule, write_rule, write_rule, edit_rule, post_
 
 def attack(cast: Cast, data: st.DataObject) -> None:
     """Several steps and what sets off whatever they left; nothing of it is kept."""
-    index._index.forget()  # a rolled back stamp comes again
+    index._index.forget()  # a rolled back cache version may be used again
     with transaction.atomic():
         before = digest()
         steps = data.draw(st.lists(st.sampled_from(STEPS), min_size=2, max_size=6))

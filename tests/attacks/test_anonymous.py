@@ -156,7 +156,7 @@ def test_no_input_of_a_stranger_writes_a_row(demo: None) -> None:
             client = Client(raise_request_exception=False)
             client.generic(method, f"/{address}?{query}", body, content_type=content_type, headers=headers)
     assert rows() == before
-    assert {name for name, count in before.items() if count != earlier[name]} <= {"foundation.VersionStamp"}
+    assert {name for name, count in before.items() if count != earlier[name]} <= {"foundation.CacheVersion"}
 
 
 def test_the_proof_of_a_login_page_waits_in_the_browser_and_is_used_once(browser: Browser) -> None:

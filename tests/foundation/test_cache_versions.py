@@ -36,7 +36,7 @@ def bumped() -> int:
     return cache_versions.current(NAME)
 
 
-def test_a_stamp_that_was_never_bumped_is_0(db: None) -> None:
+def test_a_cache_version_that_was_never_bumped_is_0(db: None) -> None:
     assert cache_versions.current("never") == 0
 
 
@@ -93,11 +93,11 @@ def test_who_is_told_of_a_change_asks_again_long_before_the_next_check(monkeypat
     assert own is not None
     assert own.listening.wait(60)
     cache_versions.current(NAME)
-    # Another process: it changes the stamp and announces that, on the channel of this database.
+    # Another process: it changes the cache version and announces that, on the channel of this database.
     other = CacheVersionSignals(settings.REDIS_URL, own.channel, lambda: None)
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO foundation_versionstamp (name, value) VALUES (%s, %s)"
+            "INSERT INTO foundation_cacheversion (name, value) VALUES (%s, %s)"
             " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
             [NAME, before + 1],
         )
@@ -123,7 +123,7 @@ class TestAnotherProcess:
     def commit(self, value: int) -> None:
         with connection.cursor() as cursor:
             cursor.execute(
-                "INSERT INTO foundation_versionstamp (name, value) VALUES (%s, %s)"
+                "INSERT INTO foundation_cacheversion (name, value) VALUES (%s, %s)"
                 " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
                 [NAME, value],
             )
@@ -190,7 +190,7 @@ class TestATransactionThatBumps:
             connection.close()
 
     @pytest.mark.django_db(transaction=True)
-    def test_sees_its_own_stamp_and_others_see_it_after_the_commit(self) -> None:
+    def test_sees_its_own_cache_version_and_others_see_it_after_the_commit(self) -> None:
         before = cache_versions.current(NAME)
         with transaction.atomic():
             cache_versions.bump(NAME)

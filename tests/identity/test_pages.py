@@ -301,7 +301,7 @@ class TestReset:
             with CaptureQueriesContext(connection) as asked:
                 pages.add(self.ask(browser, login))
             # The cache versions are read again by the clock.
-            queries.add(sum("foundation_versionstamp" not in query["sql"] for query in asked.captured_queries))
+            queries.add(sum("foundation_cacheversion" not in query["sql"] for query in asked.captured_queries))
         assert len(pages) == len(queries) == 1
         worker.work()
         assert [message.to for message in mailoutbox] == [["demo@example.com"]]

@@ -25,7 +25,7 @@ def long_write(platform: LivePlatform) -> Iterator[None]:
     """A transaction that holds the lock, begun when every session was used half a minute ago."""
     with closing(sqlite3.connect(platform.data_dir / "platform.sqlite3", isolation_level=None)) as database:
         database.execute("UPDATE identity_session SET last_activity = datetime(last_activity, '-40 seconds')")
-        database.execute("UPDATE foundation_versionstamp SET value = value + 1 WHERE name = 'sessions'")
+        database.execute("UPDATE foundation_cacheversion SET value = value + 1 WHERE name = 'sessions'")
         database.execute("BEGIN IMMEDIATE")
         try:
             yield

@@ -8,7 +8,7 @@ from django.db.models import F
 
 from domain.entities import systems_bpm as bpm
 from foundation import cache_versions
-from foundation.models import VersionStamp
+from foundation.models import CacheVersion
 from rules.engine import engine
 from tests.rules.cast import ORDERS, PRODUCTS, World, dataset, fail, warn, write_rule
 
@@ -27,7 +27,7 @@ class Queries:
 def another_node_deactivates_every_rule() -> None:
     """What another process's commit leaves in the database; this process is told nothing."""
     bpm.UserBusinessRule.objects.update(is_active=False)
-    VersionStamp.objects.filter(name="rules").update(value=F("value") + 1)
+    CacheVersion.objects.filter(name="rules").update(value=F("value") + 1)
 
 
 @pytest.mark.cache_versions_by_the_clock

@@ -94,7 +94,7 @@ def test_statements_do_not_grow_with_the_number_of_rows(world: World) -> None:
         with CaptureQueriesContext(connection) as captured:
             ds.commit()
         # Tests look at the change signals at every question; the product at the start of each write.
-        return sum("versionstamp" not in query["sql"] for query in captured)
+        return sum("cacheversion" not in query["sql"] for query in captured)
 
     assert statements(40) == statements(4)
 

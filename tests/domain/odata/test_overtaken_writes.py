@@ -42,7 +42,7 @@ def meanwhile(api: Api, work: Callable[[Api], Any], *, after: str = "") -> Itera
     """
     given: list[Any] = []
     threads: list[threading.Thread] = []
-    table = f'"{repositories[after].model._meta.db_table}"' if after else "foundation_versionstamp"
+    table = f'"{repositories[after].model._meta.db_table}"' if after else "foundation_cacheversion"
 
     def run() -> None:
         try:

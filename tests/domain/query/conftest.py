@@ -266,4 +266,4 @@ def ask(context: CallContext) -> Ask:
 
 def reads(captured: CaptureQueriesContext) -> list[str]:
     """The captured queries of the engine: not the look at the cache versions, which comes twice a second."""
-    return [query["sql"] for query in captured.captured_queries if "versionstamp" not in query["sql"]]
+    return [query["sql"] for query in captured.captured_queries if "cacheversion" not in query["sql"]]
