@@ -1,4 +1,4 @@
-"""Fair sharing between callers: a round-robin queue, and places of which some are reserved for callers with few.
+"""Fair sharing between callers: a round-robin queue, and a limit of which a part is reserved for callers with few.
 
 The tickets of one caller keep their order. The queue is used for script runs that wait for a worker, requests that wait
 for the execution slot, and passwords that wait to be hashed.
@@ -22,13 +22,13 @@ class Ticket(Protocol):
 T = TypeVar("T", bound=Ticket)
 
 
-def has_free_place(taken_by: Iterable[str], caller: str, *, places: int, reserved: int) -> bool:
-    """Whether one of the places is free for the caller. The last `reserved` ones are for callers with fewer than that.
+def has_capacity(holders: Iterable[str], caller: str, *, limit: int, reserved: int) -> bool:
+    """Whether the caller may take one more of `limit`. The last `reserved` ones are for callers with fewer than that.
 
-    taken_by   the caller of each taken place
+    holders   the caller of each one in use
     """
-    taken = list(taken_by)
-    return len(taken) < (places if taken.count(caller) < reserved else places - reserved)
+    taken = list(holders)
+    return len(taken) < (limit if taken.count(caller) < reserved else limit - reserved)
 
 
 def _any_caller(caller: str) -> bool:
@@ -98,7 +98,7 @@ class FairQueue(Generic[T]):
             self._tickets[caller] = tickets
         return ticket
 
-    def make_room(self, caller: str) -> T | None:
+    def evict_for(self, caller: str) -> T | None:
         """Remove and return the last ticket of the caller with the most; it must have two more than `caller`."""
         most = max(self._tickets, key=self.count_of, default=caller)
         if self.count_of(most) < self.count_of(caller) + 2:

@@ -5,7 +5,7 @@
     made within the request, of any size      HttpResponse            nothing; above 1 MB a temporary file
     a file written within the request         TemporaryFileResponse   the file
     made at the speed of its client           PipedResponse           a thread, and what its parts hold
-    parts that come as things happen          PushedResponse          nothing (foundation.listeners)
+    parts that are sent at events             PushedResponse          nothing (foundation.listeners)
 
 platform_site.serving sends each of them. Any other server iterates the response in a thread of its own.
 """
@@ -61,8 +61,8 @@ class PipedResponse(StreamingHttpResponse):
         self.parts = parts
 
 
-class Outlet(Protocol):
-    """The way to the client of a pushed response."""
+class ResponseWriter(Protocol):
+    """Writes a pushed response to its client."""
 
     def send(self, part: bytes) -> None:
         """Send a part, without waiting."""
@@ -73,14 +73,14 @@ class Outlet(Protocol):
     def end(self) -> None:
         """End the response. May be called twice."""
 
-    def has_room(self) -> bool:
+    def can_write(self) -> bool:
         """Whether the client reads; if not, parts must wait."""
 
 
 class Push(Protocol):
     """What is pushed. Its methods are called by any thread."""
 
-    def start(self, outlet: Outlet) -> None:
+    def start(self, writer: ResponseWriter) -> None:
         """The response has begun."""
 
     def close(self) -> None:
@@ -96,7 +96,7 @@ class PushedResponse(StreamingHttpResponse):
 
 
 class _Queue:
-    """The outlet of a server that iterates the response."""
+    """The writer for a server that iterates the response."""
 
     MAX_PARTS = 100
 
@@ -114,15 +114,15 @@ class _Queue:
     def end(self) -> None:
         self.parts.put(None)
 
-    def has_room(self) -> bool:
+    def can_write(self) -> bool:
         return self.parts.qsize() < self.MAX_PARTS
 
 
 def _iterated(push: Push) -> Iterator[bytes]:
-    outlet = _Queue()
-    push.start(outlet)
+    writer = _Queue()
+    push.start(writer)
     try:
-        while (part := outlet.parts.get()) is not None:
+        while (part := writer.parts.get()) is not None:
             yield part
     finally:
         push.close()

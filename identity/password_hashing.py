@@ -96,7 +96,7 @@ class HashQueue:
             if self._waiting.count_of(caller) >= self._limit_per_caller:
                 raise _busy()
             if len(self._waiting) >= self._limit and not is_known:
-                other = self._waiting.make_room(caller)
+                other = self._waiting.evict_for(caller)
                 if other is None:
                     raise _busy()
                 other.is_over.set()

@@ -38,9 +38,9 @@ _Events = dict[tuple[Any, ...], list[Rendered]]
 class Hub(Listeners[Subscription]):
     """The subscribers of this process."""
 
-    look_seconds = 0.2
+    poll_seconds = 0.2
     #: A process may be a node of its own, which has 1,000 (spec 13, 13.5), also for one caller.
-    places = 1_100
+    max_listeners = 1_100
     reserved = 100
 
     def __init__(self) -> None:
@@ -49,9 +49,9 @@ class Hub(Listeners[Subscription]):
         self._queue: FairQueue[Subscription] = FairQueue()
         self._queued: set[Subscription] = set()
 
-    def full(self) -> errors.Unavailable:
+    def capacity_error(self) -> errors.Unavailable:
         return errors.Unavailable(
-            errors.TOO_MANY_SUBSCRIBERS, self.places, RETRY_SECONDS, retry_after_seconds=RETRY_SECONDS
+            errors.TOO_MANY_SUBSCRIBERS, self.max_listeners, RETRY_SECONDS, retry_after_seconds=RETRY_SECONDS
         )
 
     def serve(self, listeners: list[Subscription]) -> bool:

@@ -43,16 +43,16 @@ class Asked:
 class Framing(Protocol):
     """The framing of events in a response."""
 
-    def opening(self, last: int) -> bytes:
+    def first_part(self, last: int) -> bytes:
         """The first part."""
 
     def events(self, events: Sequence[Rendered], last: int) -> bytes:
         """The part for events; last: the position after them."""
 
-    def still_here(self, last: int) -> bytes:
+    def keep_alive_part(self, last: int) -> bytes:
         """The keep-alive part of an idle connection."""
 
-    def at_end(self, last: int) -> bytes:
+    def last_part(self, last: int) -> bytes:
         """The part when the time is over."""
 
     def failure(self, error: bytes) -> bytes:
@@ -67,9 +67,9 @@ class ServerSentEvents:
 
     content_type = "text/event-stream"
 
-    def opening(self, last: int) -> bytes:
+    def first_part(self, last: int) -> bytes:
         """The client's reconnection time in milliseconds, and its position."""
-        return b"retry: 1000\n" + self.still_here(last)
+        return b"retry: 1000\n" + self.keep_alive_part(last)
 
     def events(self, events: Sequence[Rendered], last: int) -> bytes:
         """One message for each event."""
@@ -79,11 +79,11 @@ class ServerSentEvents:
             for entry, event in events
         )
 
-    def still_here(self, last: int) -> bytes:
+    def keep_alive_part(self, last: int) -> bytes:
         """An id without data: updates the client's position, without dispatching a message."""
         return b"id: %b\n\n" % cursor_of(last).encode()
 
-    at_end = still_here
+    last_part = keep_alive_part
 
     def failure(self, error: bytes) -> bytes:
         """A message without an id: the client reconnects at its last position."""
@@ -98,17 +98,17 @@ class OneAnswer:
 
     content_type = "application/json"
 
-    def opening(self, last: int) -> bytes:
+    def first_part(self, last: int) -> bytes:
         return b""
 
     def events(self, events: Sequence[Rendered], last: int) -> bytes:
         """The whole document."""
         return orjson.dumps({"events": [orjson.Fragment(event) for _, event in events], "cursor": cursor_of(last)})
 
-    def still_here(self, last: int) -> bytes:
+    def keep_alive_part(self, last: int) -> bytes:
         return WHITE_SPACE
 
-    def at_end(self, last: int) -> bytes:
+    def last_part(self, last: int) -> bytes:
         return self.events((), last)
 
     def failure(self, error: bytes) -> bytes:
@@ -150,14 +150,14 @@ class Subscription(Listener):
         self._framing = framing
         self._renew, self._refusal = renew, refusal
 
-    def opening(self) -> bytes:
-        return self._framing.opening(self.last)
+    def first_part(self) -> bytes:
+        return self._framing.first_part(self.last)
 
-    def still_here(self) -> bytes:
-        return self._framing.still_here(self.last)
+    def keep_alive_part(self) -> bytes:
+        return self._framing.keep_alive_part(self.last)
 
-    def at_end(self) -> bytes:
-        return self._framing.at_end(self.last)
+    def last_part(self) -> bytes:
+        return self._framing.last_part(self.last)
 
     @property
     def scope(self) -> tuple[Any, ...]:
@@ -170,11 +170,11 @@ class Subscription(Listener):
 
     def fail(self, error: Exception) -> None:
         """End the response with an error: as an error response if nothing has been sent, else as its last part."""
-        refusal, outlet = self._refusal(error), self._outlet
+        refusal, writer = self._refusal(error), self._writer
         if self.has_begun:
             self.send(self._framing.failure(refusal.content))
-        elif outlet is not None:
-            outlet.refuse(refusal)
+        elif writer is not None:
+            writer.refuse(refusal)
         self.close()
 
     def renew(self) -> None:

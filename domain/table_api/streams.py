@@ -23,7 +23,7 @@ from domain.table_api.rows import TableRows
 from domain.table_api.table_query import TableQuery
 from foundation import errors
 from foundation.execution_slot import release_slot
-from foundation.fair_queue import has_free_place
+from foundation.fair_queue import has_capacity
 
 #: Maximum size of a body that is built within its request.
 HELD_BYTES: Final = 1024 * 1024
@@ -67,10 +67,10 @@ class Places:
         return give_back
 
     def _is_free(self, caller: str, most: int) -> bool:
-        return has_free_place(self._taken_by, caller, places=most, reserved=1)
+        return has_capacity(self._taken_by, caller, limit=most, reserved=1)
 
     def _wait(self, caller: str, most: int) -> None:
-        if has_free_place(self._waiting, caller, places=most, reserved=1):
+        if has_capacity(self._waiting, caller, limit=most, reserved=1):
             self._waiting.append(caller)
             try:
                 # While it waits, another request may use the slot.

@@ -20,8 +20,8 @@ from platform_site.serving.exchange import HttpProtocol, ResponseHead, Stream, o
 UNREAD_BYTES: Final = 128 * 1024
 
 
-class ServerOutlet:
-    """The response to one client, as a foundation.streamed_responses.Outlet."""
+class ServerResponseWriter:
+    """The response to one client, as a foundation.streamed_responses.ResponseWriter."""
 
     def __init__(self, protocol: HttpProtocol, client: str, head: ResponseHead, push: Push) -> None:
         self._connection = ClientConnection(client)
@@ -63,7 +63,7 @@ class ServerOutlet:
             self._stream = self._protocol.response_stream(self._head.status, self._head.headers)
         return self._stream
 
-    def has_room(self) -> bool:
+    def can_write(self) -> bool:
         if self._unread < UNREAD_BYTES:
             return True
         if self._connection.unread_bytes() == 0:

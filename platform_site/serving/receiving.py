@@ -50,7 +50,7 @@ from platform_site.serving.exchange import (
     on_disconnect,
 )
 from platform_site.serving.pipes import Pipes
-from platform_site.serving.pushes import ServerOutlet
+from platform_site.serving.pushes import ServerResponseWriter
 from platform_site.serving.scheduler import MAX_QUEUED, Request, Scheduler
 
 logger = logging.getLogger("platform.serving")
@@ -347,7 +347,7 @@ class Receiver:
             if not self._pipes.send(protocol, environ[CONNECTION], start, answer.parts):
                 _refuse(protocol, environ, errors.Unavailable(errors.SERVER_STOPPING, 1, retry_after_seconds=1))
         elif isinstance(answer, PushedResponse):
-            answer.push.start(ServerOutlet(protocol, environ[CONNECTION], start, answer.push))
+            answer.push.start(ServerResponseWriter(protocol, environ[CONNECTION], start, answer.push))
         else:
             protocol.response_bytes(start.status, start.headers, b"".join(answer))
 

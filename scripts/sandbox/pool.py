@@ -282,7 +282,7 @@ class SandboxPool:
         runs_at_once = self._idle and self._may_run(caller)
         if len(self._waiting) >= self.max_waiting and not runs_at_once:
             # In a full queue the last run of the caller with the most waiting runs is removed.
-            other = self._waiting.make_room(caller)
+            other = self._waiting.evict_for(caller)
             if other is None:
                 raise SandboxBusy(self._retry_after())
             other.is_over.set()

@@ -27,8 +27,8 @@ from tests.domain.event_stream.listening import PATH, Listener
 from tests.domain.odata.test_live_transactions import CURRENCIES, Caller
 from tests.rules.cast import World
 from tests.support.memory import forget_peak, peak_bytes, web_processes
-from tests.support.outlets import ReadOutlet
 from tests.support.platform import start_platform
+from tests.support.response_writers import ReadResponseWriter
 
 __all__ = ["world"]
 
@@ -39,7 +39,7 @@ CONNECTIONS = 300
 MEMORY_BYTES = 120 * 1024 * 1024
 
 
-class _Outlet(ReadOutlet):
+class _ResponseWriter(ReadResponseWriter):
     """Notes in `given` who is sent events."""
 
     def __init__(self, login: str, given: list[str]) -> None:
@@ -70,13 +70,13 @@ def test_many_old_cursors_of_one_caller_hold_up_nobody_else(world: World, monkey
     first = ChangeFeedEntry.objects.order_by("id").values_list("id", flat=True)[0] - 1
     given: list[str] = []
     hub = Hub()
-    monkeypatch.setattr(hub, "_is_looking", True)  # no thread: the test looks
+    monkeypatch.setattr(hub, "_is_polling", True)  # no thread: the test looks
     for login in ["mallory"] * HOGS + ["alice"]:
         subscription = Subscription(
             hub, CallContext(user=user(login), root_url="http://x"), Asked(None, frozenset("IUD")), ServerSentEvents(),
             first, seconds=60, renew=never_due, refusal=never_refused,
         )  # fmt: skip
-        subscription.start(_Outlet(login, given))
+        subscription.start(_ResponseWriter(login, given))
     for _ in range(4):
         hub.serve(hub.all())
     assert given.count("alice") >= 1

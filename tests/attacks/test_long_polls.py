@@ -13,7 +13,7 @@ from domain.dataset.transactions.change_waits import change_waits
 from tests.domain.conftest import api, world
 from tests.domain.security.conftest import Library, caller, library, person
 from tests.support.api import Answer, Api
-from tests.support.outlets import ReadOutlet
+from tests.support.response_writers import ReadResponseWriter
 
 __all__ = ["api", "library", "world"]
 
@@ -23,14 +23,14 @@ PLACES, RESERVED = 7, 3
 def waiting(api: Api) -> Answer:
     answer = api.begin(trackChanges=True).get("WaitForChanges()")
     if answer.status_code == 200:
-        answer.push.start(ReadOutlet())
+        answer.push.start(ReadResponseWriter())
     return answer
 
 
 def test_a_caller_with_many_waits_leaves_places_to_others(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(change_waits, "places", PLACES)
+    monkeypatch.setattr(change_waits, "max_listeners", PLACES)
     monkeypatch.setattr(change_waits, "reserved", RESERVED)
-    monkeypatch.setattr(change_waits, "_is_looking", True)  # no thread: nobody is answered
+    monkeypatch.setattr(change_waits, "_is_polling", True)  # no thread: nobody is answered
     mallory, alice = (caller(person(login, is_admin=True)) for login in ("mallory", "alice"))
     open_ones = [answer for _ in range(PLACES) if (answer := waiting(mallory)).status_code == 200]
     assert len(open_ones) == PLACES - RESERVED

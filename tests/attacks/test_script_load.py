@@ -70,11 +70,11 @@ def test_a_full_queue_has_room_for_who_has_less_in_it() -> None:
     mine = [Ticket("attacker") for _ in range(3)]
     for ticket in mine:
         waiting.put(ticket)
-    assert waiting.make_room("attacker") is None
-    assert waiting.make_room("anna") is mine[-1]
+    assert waiting.evict_for("attacker") is None
+    assert waiting.evict_for("anna") is mine[-1]
     waiting.put(Ticket("anna"))
-    assert waiting.make_room("anna") is None
-    assert waiting.make_room("boris") is mine[-2]
+    assert waiting.evict_for("anna") is None
+    assert waiting.evict_for("boris") is mine[-2]
 
 
 def test_runs_put_back_in_front_keep_their_order() -> None:

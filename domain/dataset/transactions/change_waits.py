@@ -42,10 +42,10 @@ class ChangeWait(Listener):
         self.sequence = sequence
         self._take = take
 
-    def opening(self) -> bytes:
+    def first_part(self) -> bytes:
         return WHITE_SPACE
 
-    def at_end(self) -> bytes:
+    def last_part(self) -> bytes:
         return b"{}"
 
     def answer(self) -> None:
@@ -56,7 +56,7 @@ class ChangeWait(Listener):
             # The status has been sent. "No changes" is correct for a transaction that is over, and costs nothing after
             # a failed query: the changes wait for the next call, which reports the failure.
             logger.info("nothing to tell of transaction %s: %s", self.transaction_id, error)
-            self.end(self.at_end())
+            self.end(self.last_part())
             return
         if found:
             self.end(orjson.dumps(found, option=orjson.OPT_UTC_Z))
@@ -65,12 +65,12 @@ class ChangeWait(Listener):
 class ChangeWaits(Listeners[ChangeWait]):
     """The waiting clients of this process."""
 
-    look_seconds = 0.5
-    places = 256
+    poll_seconds = 0.5
+    max_listeners = 256
     reserved = 48
 
-    def full(self) -> errors.Unavailable:
-        return errors.Unavailable(errors.TOO_MANY_WAITING, self.places, retry_after_seconds=RETRY_SECONDS)
+    def capacity_error(self) -> errors.Unavailable:
+        return errors.Unavailable(errors.TOO_MANY_WAITING, self.max_listeners, retry_after_seconds=RETRY_SECONDS)
 
     def waits_for(self, transaction_id: str) -> bool:
         """Whether a client of this process waits for the transaction."""

@@ -140,7 +140,7 @@ class WaitForChanges(Operation):
             return Result(result, bare=True)
         take = partial(domain_transactions.changes_take_later, call.context, dataset.row.id, _show(call))
         caller = call.context.user.id if call.context.user is not None else ""
-        change_waits.check_room(caller)
+        change_waits.check_capacity(caller)
         return Result({}, bare=True, push=ChangeWait(dataset.row.id, dataset.row.sequence, take, caller))
 
 

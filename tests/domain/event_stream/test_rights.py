@@ -35,7 +35,7 @@ from tests.domain.security.conftest import (
 )
 from tests.domain.security.test_hidden_history import tracked
 from tests.support.api import Api
-from tests.support.outlets import ReadOutlet
+from tests.support.response_writers import ReadResponseWriter
 
 __all__ = ["administrator", "api", "library", "restricted", "tracked", "world"]
 
@@ -111,44 +111,44 @@ def test_a_stream_ends_with_the_right_to_listen(db: None, monkeypatch: pytest.Mo
     def refused() -> CallContext:
         raise errors.Unauthorized(errors.TOKEN_INVALID, "it has been revoked")
 
-    hub, outlet = Hub(), ReadOutlet()
-    monkeypatch.setattr(hub, "_is_looking", True)  # no thread: the test looks
+    hub, writer = Hub(), ReadResponseWriter()
+    monkeypatch.setattr(hub, "_is_polling", True)  # no thread: the test looks
     subscription = Subscription(
         hub, CallContext(user=None), Asked(None, frozenset("IUD")), ServerSentEvents(), 0,
         seconds=60, renew=refused, refusal=refusal_of,
     )  # fmt: skip
-    subscription.start(outlet)
+    subscription.start(writer)
     assert len(hub.all()) == 1
     hub.serve([subscription])
-    assert outlet.is_ended
-    assert outlet.parts[-1] == b'event: error\ndata: {"error": {}}\n\n'
+    assert writer.is_ended
+    assert writer.parts[-1] == b'event: error\ndata: {"error": {}}\n\n'
     assert len(hub.all()) == 0
 
 
 def test_a_client_that_has_gone_before_the_response_begins_takes_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    hub, outlet = Hub(), ReadOutlet()
-    monkeypatch.setattr(hub, "_is_looking", True)
+    hub, writer = Hub(), ReadResponseWriter()
+    monkeypatch.setattr(hub, "_is_polling", True)
     subscription = Subscription(
         hub, CallContext(user=None), Asked(None, frozenset("IUD")), ServerSentEvents(), 0,
         seconds=60, renew=lambda: CallContext(user=None), refusal=refusal_of,
     )  # fmt: skip
     subscription.close()
-    subscription.start(outlet)
-    assert outlet.is_ended
+    subscription.start(writer)
+    assert writer.is_ended
     assert len(hub.all()) == 0
 
 
 def test_no_caller_takes_all_places(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     hub = Hub()
-    monkeypatch.setattr(hub, "places", 3)
+    monkeypatch.setattr(hub, "max_listeners", 3)
     monkeypatch.setattr(hub, "reserved", 1)
-    monkeypatch.setattr(hub, "_is_looking", True)
+    monkeypatch.setattr(hub, "_is_polling", True)
     for _ in range(2):
-        hub.check_room("")
+        hub.check_capacity("")
         Subscription(
             hub, CallContext(user=None), Asked(None, frozenset("IUD")), ServerSentEvents(), 0,
             seconds=60, renew=lambda: CallContext(user=None), refusal=refusal_of,
-        ).start(ReadOutlet())  # fmt: skip
-    hub.check_room("another")
+        ).start(ReadResponseWriter())  # fmt: skip
+    hub.check_capacity("another")
     with pytest.raises(errors.Unavailable):
-        hub.check_room("")
+        hub.check_capacity("")

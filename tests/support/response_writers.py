@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.http import HttpResponse
 
 
-class ReadOutlet:
-    """A foundation.streamed_responses.Outlet that keeps the parts."""
+class ReadResponseWriter:
+    """A foundation.streamed_responses.ResponseWriter that keeps the parts."""
 
     def __init__(self) -> None:
         self.parts: list[bytes] = []
@@ -21,5 +21,5 @@ class ReadOutlet:
     def end(self) -> None:
         self.is_ended = True
 
-    def has_room(self) -> bool:
+    def can_write(self) -> bool:
         return True
