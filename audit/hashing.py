@@ -1,8 +1,8 @@
 """Hashes and seals of entries.
 
 The chain's hash needs no key: exported entries are enough to compute it. A seal needs a key that is not in the database
-(foundation.vault). The process that writes an entry seals it at once, so verification also detects entries that were
-changed or inserted before they were chained, and a recomputed chain.
+(foundation.encryption). The process that writes an entry seals it at once, so verification also detects entries that
+were changed or inserted before they were chained, and a recomputed chain.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from foundation import vault
+from foundation import encryption
 
 #: The hash before the first entry.
 GENESIS = "0" * 64
@@ -91,9 +91,9 @@ def head_is_sealed(token: str, seal: str) -> bool | None:
 
 def _seal(fields: tuple[str, ...]) -> str:
     nonce = secrets.token_hex(_NONCE_BYTES)
-    return f"{nonce}:{vault.checksum(orjson.dumps((nonce, *fields)))}"
+    return f"{nonce}:{encryption.checksum(orjson.dumps((nonce, *fields)))}"
 
 
 def _is_sealed(fields: tuple[str, ...], seal: str) -> bool | None:
     nonce, _, checksum = seal.partition(":")
-    return vault.checksum_is_right(orjson.dumps((nonce, *fields)), checksum)
+    return encryption.checksum_is_right(orjson.dumps((nonce, *fields)), checksum)

@@ -7,7 +7,7 @@ from typing import ClassVar
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from foundation.fields import SecretTextField, utc_now
+from foundation.fields import EncryptedTextField, utc_now
 from identity.models import User
 
 
@@ -41,7 +41,7 @@ class EventSink(models.Model):
     )
     uses_tls = models.BooleanField(_("TLS"), default=True)
     user_name = models.CharField(_("User name"), max_length=254, blank=True, default="")
-    password = SecretTextField(_("Password"), null=True, blank=True)
+    password = EncryptedTextField(_("Password"), null=True, blank=True)
     destination = models.CharField(
         _("Destination"),
         max_length=200,

@@ -10,7 +10,7 @@ MultilanguageField  text, compact JSON {"EN":"…"}            text, the same
 EnumField           varchar, the member's name               varchar
 StateField          smallint, the member's number            smallint
 JsonTextField       text, compact JSON                       text
-SecretTextField     text, sealed (foundation.vault)          text
+EncryptedTextField     text, encrypted (foundation.encryption)          text
 DateTimeField       Django's own ("YYYY-MM-DD HH:MM:SS[.ffffff]", UTC) · timestamptz
 
 Decimals are scaled integers on SQLite because its NUMERIC columns are binary floating point: equality, order and sums
@@ -32,11 +32,11 @@ from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils.translation import gettext
 
+from foundation.encryption import decrypt, encrypt
 from foundation.enums import DOCUMENT_STATE, EnumType
 from foundation.guids import is_guid, new_guid, parse_guid
 from foundation.kinds import Kind
 from foundation.messages import quoted
-from foundation.vault import seal, unseal
 
 if TYPE_CHECKING:
     _TextField = models.TextField[Any, Any]
@@ -159,24 +159,24 @@ class JsonDocumentField(_TextField):
     description = "JSON text"
 
 
-class SealedJsonField(JsonTextField):
-    """JSON with sealed secrets inside (foundation.vault); a key rotation encrypts them again."""
+class EncryptedJsonField(JsonTextField):
+    """JSON with encrypted secrets inside (foundation.encryption); a key rotation encrypts them again."""
 
-    is_sealed = True
+    is_encrypted = True
 
 
-class SecretTextField(_TextField):
+class EncryptedTextField(_TextField):
     """A text that is encrypted in the database. Queries can read it and compare it with null only."""
 
     kind = Kind.STRING
-    is_sealed = True
+    is_encrypted = True
     description = "Encrypted text"
 
     def from_db_value(self, value: Any, expression: Any, connection: BaseDatabaseWrapper) -> str | None:
-        return None if value is None else unseal(value)
+        return None if value is None else decrypt(value)
 
     def get_prep_value(self, value: Any) -> str | None:
-        return None if value is None else seal(value if isinstance(value, str) else str(value))
+        return None if value is None else encrypt(value if isinstance(value, str) else str(value))
 
     def get_lookup(self, lookup_name: str) -> Any:
         return super().get_lookup(lookup_name) if lookup_name == "isnull" else None

@@ -69,8 +69,8 @@ def secret_rotate(application: TrustedApplication, *, keep_previous: datetime.ti
             previous_secret_hash=application.application_secret_hash if kept else None,
             previous_secret_expires_utc=timezone.now() + keep_previous if kept else None,
             application_secret_hash=digest,
-            previous_sealed_secret=application.sealed_secret if kept else None,
-            sealed_secret=secret if application.client_authentication == SECRET_JWT else None,
+            previous_encrypted_secret=application.encrypted_secret if kept else None,
+            encrypted_secret=secret if application.client_authentication == SECRET_JWT else None,
             object_version=F("object_version") + 1,
         )
         access_changed(model)
@@ -88,9 +88,9 @@ def secret_matches(application: TrustedApplication, secret: str) -> bool:
     return bool(secret) and (current or (previous and previous_valid))
 
 
-def sealed_secrets(application: TrustedApplication) -> list[str]:
+def client_secrets(application: TrustedApplication) -> list[str]:
     """The valid secrets themselves, which only applications with client_secret_jwt keep."""
-    kept = (application.sealed_secret, application.previous_sealed_secret)
+    kept = (application.encrypted_secret, application.previous_encrypted_secret)
     return [secret for secret in kept if secret and secret_matches(application, secret)]
 
 
@@ -158,7 +158,7 @@ def check_dual_mode(application: TrustedApplication, problems: Problems) -> None
 def application_warnings(application: TrustedApplication, *, has_secret: bool) -> list[str]:
     """Settings of a valid application that cannot work, each with a fix; a sentence for each.
 
-    `has_secret`: whether it has the secret that it authenticates by; for client_secret_jwt the sealed one.
+    `has_secret`: whether it has the secret that it authenticates by; for client_secret_jwt the encrypted one.
 
     Warnings, not errors: the missing half may follow, such as the secret or an enabled user.
     """

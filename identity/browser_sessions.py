@@ -1,8 +1,8 @@
 """Database-backed browser sessions that a stolen database copy cannot open.
 
-The cookie's key is looked up by its digest, and the data (the user, a password link's token) is sealed
-(foundation.vault). Data that cannot be decrypted is an empty session: the person signs in again. Unknown keys count as
-guesses.
+The cookie's key is looked up by its digest, and the data (the user, a password link's token) is encrypted
+(foundation.encryption). Data that cannot be decrypted is an empty session: the person signs in again. Unknown keys
+count as guesses.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from django.contrib.sessions.middleware import SessionMiddleware
 from django.contrib.sessions.models import Session as BrowserSession
 from django.http import HttpRequest, HttpResponse
 
+from foundation.encryption import Unreadable, decrypt, encrypt
 from foundation.fields import utc_now
-from foundation.vault import Unreadable, seal, unseal
 from identity.browser_sign_ins import browser_seen
 from identity.instance import client_address
 from identity.rate_limits import guess_refusal
@@ -38,11 +38,11 @@ class SessionStore(DatabaseStore):
     key_is_unknown = False
 
     def encode(self, session_dict: dict[str, Any]) -> str:
-        return seal(super().encode(session_dict))
+        return encrypt(super().encode(session_dict))
 
     def decode(self, session_data: bytes | str) -> dict[str, Any]:
         """The data of a stored session; empty if it cannot be decrypted."""
-        opened = unseal(session_data if isinstance(session_data, str) else session_data.decode())
+        opened = decrypt(session_data if isinstance(session_data, str) else session_data.decode())
         if isinstance(opened, Unreadable):
             logger.warning("a browser session cannot be opened: %s", opened.reason)
             return {}

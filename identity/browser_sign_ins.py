@@ -1,7 +1,7 @@
 """Lists the browsers in which a user is signed in to the pages of this instance, and signs them out.
 
-The data of a browser session is sealed, so its row cannot be found by user. A separate row has the user, and is deleted
-with the session. It is written at a page request of a signed-in browser, at most once a minute.
+The data of a browser session is encrypted, so its row cannot be found by user. A separate row has the user, and is
+deleted with the session. It is written at a page request of a signed-in browser, at most once a minute.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ import django_stubs_ext
 from django.core.exceptions import ImproperlyConfigured
 
 from foundation import private_files, spans
-from foundation.vault import key_is_valid
+from foundation.encryption import key_is_valid
 from identity.scopes import ALL_SCOPES, DESCRIPTIONS
 from platform_site.appearance import colour_problem, logo_problem
 from platform_site.environment import BASE_DIR, SETTINGS, Environment
@@ -94,7 +94,7 @@ _secret_key = env.text(
 )
 if _secret_key and len(_secret_key) < 32:
     raise ImproperlyConfigured("SECRET_KEY must be a text of at least 32 characters.")
-# Keys that encrypt stored secrets (foundation.vault).
+# Keys that encrypt stored secrets (foundation.encryption).
 ENCRYPTION_KEYS = env.texts(
     "ENCRYPTION_KEYS",
     [],

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from foundation.egress.headers import CONNECTION_HEADERS, Header, InvalidHeader, check_value, is_header_name
+from foundation.encryption import Unreadable, decrypt
 from foundation.messages import TranslatableMessage as Message
 from foundation.messages import quoted
-from foundation.vault import Unreadable, unseal
 from webhooks.authentication import authentication_schemes
 
 _RESERVED = CONNECTION_HEADERS | {"webhook-id", "webhook-timestamp"}
@@ -78,7 +78,7 @@ def opened_headers(stored: list[list[Any]] | str) -> tuple[tuple[Header, ...], s
     """(headers as they are sent, "") from WebHookDelivery.headers; ((), reason) if some cannot be decrypted."""
     if isinstance(stored, str):
         return (), stored
-    opened = tuple((name, unseal(value) if sealed else value) for name, value, *sealed in stored)
+    opened = tuple((name, decrypt(value) if encrypted else value) for name, value, *encrypted in stored)
     reason = next((value.reason for _name, value in opened if isinstance(value, Unreadable)), "")
     return ((), reason) if reason else (opened, "")
 

@@ -30,8 +30,8 @@ from django.db.models import Count, F, OuterRef, Q, Subquery
 from django.db.models.lookups import IsNull
 
 from domain.entities.systems_config import WebHook
+from foundation.encryption import Unreadable
 from foundation.fields import utc_now
-from foundation.vault import Unreadable
 from webhooks.breaker import breakers_open, is_blocked, probe_lease, probe_release
 from webhooks.conf import webhook_settings
 from webhooks.headers import Header, opened_headers

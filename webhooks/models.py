@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 from django.db import models
 
 from foundation.enums import EnumType
-from foundation.fields import EnumField, GuidField, ReferenceField, SealedJsonField, utc_now
+from foundation.fields import EncryptedJsonField, EnumField, GuidField, ReferenceField, utc_now
 from foundation.models import AggregateRoot, Entity
 
 DELIVERY_STATE = EnumType(
@@ -43,8 +43,8 @@ class WebHookDelivery(AggregateRoot):
     is_host_rendered      a placeholder is part of host or port: only hosts in EGRESS_ALLOW are allowed
     sequence              order of the events of one entity and template; see webhooks.outbox
     request_headers       as sent, secrets masked
-    headers               [[name, value], …] as sent, for a secret [name, sealed value, true]; or a text: the reason why
-                          there are no headers
+    headers               [[name, value], …] as sent, for a secret [name, encrypted value, true]; or a text: the reason
+                          why there are no headers
     read_repositories     the repositories, each between spaces, that the request has data of besides the entity's own
     attempt_count         attempts with an outcome
     lease_count           leases; more than attempts if workers died while they held one
@@ -68,7 +68,7 @@ class WebHookDelivery(AggregateRoot):
     request_url = models.TextField()
     request_headers = models.TextField(blank=True)
     request_body = models.TextField(blank=True)
-    headers = SealedJsonField()
+    headers = EncryptedJsonField()
     read_repositories = models.TextField(blank=True, default="")
     timeout_seconds = models.PositiveSmallIntegerField(default=10)
     max_retries = models.PositiveSmallIntegerField(default=0)

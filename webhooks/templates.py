@@ -2,7 +2,7 @@
 
 Events must not cost a query, so the templates are cached. Sources of the cache: the cache versions
 (foundation.cache_versions) of templates and of custom properties, which they may name, the registry, and the key that
-seals secrets.
+encrypts secrets.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from domain.model import custom_properties
 from domain.model.registry import repositories
 from foundation import cache_versions
 from foundation.egress.policy import destination_of
+from foundation.encryption import Unreadable, encrypt, key_ids
 from foundation.guids import new_guid
-from foundation.vault import Unreadable, key_ids, seal
 from foundation.versioned_cache import VersionedCache
 from rules.read_access import Reads, hidden_entity, unreadable
 from webhooks.headers import Header, header_text, is_secret_name, masked
@@ -102,7 +102,7 @@ class WebHookTemplate:
         if self.unreadable:
             return "", orjson.dumps(self.unreadable).decode()
         stored = [
-            (name, self._sealed_fixed.get(value) or seal(value), True)
+            (name, self._encrypted_fixed.get(value) or encrypt(value), True)
             if value and is_secret_name(name)
             else (name, value)
             for name, value in headers
@@ -110,10 +110,10 @@ class WebHookTemplate:
         return header_text(masked(headers)), orjson.dumps(stored).decode()
 
     @cached_property
-    def _sealed_fixed(self) -> dict[str, str]:
-        """Constant headers with sealed secrets; cached, because each commit with the webhook needs them."""
+    def _encrypted_fixed(self) -> dict[str, str]:
+        """Constant headers with encrypted secrets; cached, because each commit with the webhook needs them."""
         literals = ((name, template.literal) for name, template in self.compiled.headers)
-        return {value: seal(value) for name, value in literals if value and is_secret_name(name)}
+        return {value: encrypt(value) for name, value in literals if value and is_secret_name(name)}
 
 
 def web_hook_get(reference: str) -> WebHookTemplate | None:

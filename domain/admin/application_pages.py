@@ -31,7 +31,7 @@ from domain.admin.entity_pages import EntityAdmin, entity_page
 from domain.admin.forms import EntityForm
 from domain.admin.object_pages import object_page
 from domain.dataset.records.record import Record
-from domain.entities.systems_security import seal_secret, system_user_create
+from domain.entities.systems_security import store_secret, system_user_create
 from foundation.fields import utc_now
 from identity.applications import SECRET, SECRET_JWT, secret_generate, secret_rotate
 from identity.audit_actors import actor_of
@@ -140,7 +140,7 @@ class TrustedApplicationAdmin(EntityAdmin):
             self.new_secret, digest = secret_generate()
             record.dataset.set(record, "ApplicationSecretHash", digest)
             if model.client_authentication == SECRET_JWT:
-                seal_secret(record, self.new_secret)
+                store_secret(record, self.new_secret)
 
     def response_add(self, request: HttpRequest, obj: Any, post_url_continue: str | None = None) -> HttpResponse:
         """For an application of a kind, the page with sample programs and the secret, which only this response has."""

@@ -9,7 +9,7 @@ from domain.model.admin_options import AdminOptions
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation.enums import EnumType
-from foundation.fields import EnumField, MultilanguageField, ReferenceField, SecretTextField, utc_now
+from foundation.fields import EncryptedTextField, EnumField, MultilanguageField, ReferenceField, utc_now
 from foundation.models import AggregateRoot, unique
 
 #: The members are the registered job types (jobs.types).
@@ -151,15 +151,15 @@ class WebHook(AggregateRoot):
     code = models.CharField(max_length=32)
     name = MultilanguageField(max_length=254)
     body = models.TextField(null=True, blank=True)
-    headers = SecretTextField(null=True, blank=True)
+    headers = EncryptedTextField(null=True, blank=True)
     notes = models.TextField(null=True, blank=True)
     repository_name = models.CharField(max_length=128)
     retry_logic = EnumField(WEB_HOOK_RETRY_LOGIC, default="NoRetry")
     url = models.CharField(max_length=2000)
     # Beyond the model facts (spec 06, 6.1).
     is_active = models.BooleanField(default=True)
-    signing_secret = SecretTextField(null=True, blank=True)
-    previous_signing_secret = SecretTextField(null=True, blank=True)
+    signing_secret = EncryptedTextField(null=True, blank=True)
+    previous_signing_secret = EncryptedTextField(null=True, blank=True)
     previous_secret_expires_utc = models.DateTimeField(null=True, blank=True)
     timeout_seconds = models.PositiveSmallIntegerField(default=10)
     max_retries = models.PositiveSmallIntegerField(null=True, blank=True)

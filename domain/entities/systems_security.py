@@ -17,7 +17,7 @@ from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation import errors
 from identity.access_end import access_end, own_rows_delete
-from identity.applications import SECRET_JWT, application_warnings, check_application, is_secret_hash, sealed_secrets
+from identity.applications import SECRET_JWT, application_warnings, check_application, client_secrets, is_secret_hash
 from identity.audit_actors import actor_of_call
 from identity.audit_kinds import SecretChanged
 from identity.changes import access_changed
@@ -175,7 +175,7 @@ def warn_of_what_cannot_work(application: Record) -> None:
     dataset = application.dataset
     writes, stored = dataset.deferred.writes, TrustedApplication.objects.filter(pk=application.id).first()
     if application.client_authentication == SECRET_JWT:
-        has_secret = _sealed_key(application) in writes or bool(stored and sealed_secrets(stored))
+        has_secret = _secret_key(application) in writes or bool(stored and client_secrets(stored))
     else:
         has_secret = _secret_key(application) in writes or bool(stored and stored.application_secret_hash)
     for text in application_warnings(_as_model(application), has_secret=has_secret):
@@ -202,8 +202,8 @@ def _secret_key(application: Record) -> tuple[str, str]:
     return "secret", str(application.id)
 
 
-def _sealed_key(application: Record) -> tuple[str, str]:
-    return "sealed secret", str(application.id)
+def _secret_key(application: Record) -> tuple[str, str]:
+    return "encrypted secret", str(application.id)
 
 
 def keep_secret_hash(application: Record) -> None:
@@ -226,19 +226,19 @@ def keep_secret_hash(application: Record) -> None:
     application.dataset.defer_write(_secret_key(application), write)
 
 
-def seal_secret(application: Record, secret: str) -> None:
+def store_secret(application: Record, secret: str) -> None:
     """With the commit, store the secret itself, encrypted: the key of the application's client_secret_jwt."""
-    application.dataset.defer_write(_sealed_key(application), partial(_write_sealed, application.id, secret))
+    application.dataset.defer_write(_secret_key(application), partial(_write_secret, application.id, secret))
 
 
-def remove_sealed_secret(application: Record) -> None:
+def remove_stored_secret(application: Record) -> None:
     """Late default: remove the secret itself once the application no longer signs with it."""
     if application.is_changed("client_authentication") and application.client_authentication != SECRET_JWT:
-        application.dataset.defer_write(_sealed_key(application), partial(_write_sealed, application.id, None))
+        application.dataset.defer_write(_secret_key(application), partial(_write_secret, application.id, None))
 
 
-def _write_sealed(application_id: str, secret: str | None) -> None:
-    TrustedApplication.objects.filter(pk=application_id).update(sealed_secret=secret, previous_sealed_secret=None)
+def _write_secret(application_id: str, secret: str | None) -> None:
+    TrustedApplication.objects.filter(pk=application_id).update(encrypted_secret=secret, previous_encrypted_secret=None)
 
 
 @repositories.register
@@ -294,7 +294,7 @@ class TrustedApplications(Repository[TrustedApplication]):
         },
     )
     # Their writes cannot be kept for a later request.
-    late_defaults = (AtCommit(keep_secret_hash), AtCommit(remove_sealed_secret))
+    late_defaults = (AtCommit(keep_secret_hash), AtCommit(remove_stored_secret))
     decides_access = True
     validations = (rules_of_applications, warn_of_what_cannot_work, access_changes)
     read_only = frozenset({"creation_time_utc", "registration_source", "document_expires_utc"})
@@ -303,8 +303,8 @@ class TrustedApplications(Repository[TrustedApplication]):
             "application_secret_hash",
             "previous_secret_hash",
             "previous_secret_expires_utc",
-            "sealed_secret",
-            "previous_sealed_secret",
+            "encrypted_secret",
+            "previous_encrypted_secret",
         }
     )
     # The model facts name the policy of reference tokens by its subject.

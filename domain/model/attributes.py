@@ -34,7 +34,7 @@ class Attribute:
     default             constant or callable without arguments, applied when an entity is created; None: no default
     target              of a REFERENCE: the repository's dotted name
     owner               of a REFERENCE: refers to the aggregate parent
-    secret              of a STRING: encrypted in the database (foundation.vault); queries cannot compare it
+    secret              of a STRING: encrypted in the database (foundation.encryption); queries cannot compare it
     """
 
     name: str

@@ -9,7 +9,7 @@ from django.db import models
 from django.db.models.fields import NOT_PROVIDED
 
 from domain.model.attributes import Attribute
-from foundation.fields import EnumField, ExactDecimalField, ReferenceField, SecretTextField, StateField
+from foundation.fields import EncryptedTextField, EnumField, ExactDecimalField, ReferenceField, StateField
 from foundation.kinds import Kind
 
 DISPLAY_TEXT = "DisplayText"
@@ -69,7 +69,7 @@ def stored(
         default=None if field.default is NOT_PROVIDED else field.default,
         target=target,
         owner=isinstance(field, ReferenceField) and field.owner,
-        secret=isinstance(field, SecretTextField),
+        secret=isinstance(field, EncryptedTextField),
     )
 
 

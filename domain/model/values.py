@@ -22,13 +22,13 @@ from django.utils.dateparse import parse_date, parse_datetime
 
 from domain.model.attributes import Attribute
 from foundation import errors
+from foundation.encryption import decrypt, encrypt
 from foundation.enums import DOCUMENT_STATE
 from foundation.guids import parse_guid
 from foundation.kinds import Kind
 from foundation.messages import TranslatableMessage as Message
 from foundation.messages import written
 from foundation.texts import decode_base64
-from foundation.vault import seal, unseal
 
 UTC = datetime.UTC
 _INT_RANGE = (-(2**31), 2**31 - 1)
@@ -237,7 +237,7 @@ def to_storage(attribute: Attribute, vendor: str) -> Convert | None:
     """Converter from canonical (never None) to the driver's form; None if both are the same."""
     kind = attribute.kind
     if attribute.secret:
-        return seal
+        return encrypt
     if kind is Kind.MULTILANGUAGE:
         return lambda value: orjson.dumps(value).decode()
     if kind is Kind.STATE:
@@ -264,7 +264,7 @@ def from_storage(attribute: Attribute, vendor: str) -> Convert | None:
     """Converter from the driver's form (never None) to canonical; None if both are the same."""
     kind = attribute.kind
     if attribute.secret:
-        return unseal
+        return decrypt
     if kind in (Kind.GUID, Kind.REFERENCE):
         return str if vendor != "sqlite" else None
     if kind is Kind.MULTILANGUAGE:
@@ -296,11 +296,11 @@ def _datetime_from_sqlite(value: Any) -> datetime.datetime:
 
 
 def freeze(attribute: Attribute, value: Any) -> Any:
-    """Canonical to JSON without loss; secrets sealed."""
+    """Canonical to JSON without loss; secrets encrypted."""
     if value is None:
         return None
     if attribute.secret:
-        return seal(value)
+        return encrypt(value)
     match attribute.kind:
         case Kind.DECIMAL | Kind.AMOUNT | Kind.QUANTITY:
             return str(value)
@@ -317,7 +317,7 @@ def thaw(attribute: Attribute, value: Any) -> Any:
     if value is None:
         return None
     if attribute.secret:
-        return unseal(value)
+        return decrypt(value)
     match attribute.kind:
         case Kind.DECIMAL | Kind.AMOUNT | Kind.QUANTITY:
             return Decimal(value)

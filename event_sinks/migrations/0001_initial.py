@@ -39,7 +39,7 @@ class Migration(migrations.Migration):
                 ),
                 ("uses_tls", models.BooleanField(default=True, verbose_name="TLS")),
                 ("user_name", models.CharField(blank=True, default="", max_length=254, verbose_name="User name")),
-                ("password", foundation.fields.SecretTextField(blank=True, null=True, verbose_name="Password")),
+                ("password", foundation.fields.EncryptedTextField(blank=True, null=True, verbose_name="Password")),
                 (
                     "destination",
                     models.CharField(

@@ -9,8 +9,8 @@ from django.http import HttpRequest
 from pyotp.exceptions import OTPVerificationError
 
 from audit.actors import Actor
+from foundation.encryption import Unreadable
 from foundation.fields import utc_now
-from foundation.vault import Unreadable
 from identity.factors.notices import APP_BLOCKED, user_notify
 from identity.instance import requested_host
 from identity.models import AuthenticatorApp, User

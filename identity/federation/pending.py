@@ -1,4 +1,4 @@
-"""Pending sign-ins at a provider, sealed in the browser's cookie, so that anonymous requests write no row.
+"""Pending sign-ins at a provider, encrypted in the browser's cookie, so that anonymous requests write no row.
 
 The cookie binds the provider's response to the browser (Core, 3.1.2.1: state), and has the nonce and the PKCE verifier.
 """
@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
-from foundation.vault import Unreadable, seal, unseal
+from foundation.encryption import Unreadable, decrypt, encrypt
 
 #: Maximum duration of the sign-in at the provider.
 MAX_SECONDS = 900
@@ -66,8 +66,8 @@ def pending_forget(request: HttpRequest, response: HttpResponse, attempt: Pendin
 
 
 def _read(request: HttpRequest) -> list[Pending]:
-    sealed = request.COOKIES.get(_cookie())
-    text = unseal(sealed) if sealed else None
+    encrypted = request.COOKIES.get(_cookie())
+    text = decrypt(encrypted) if encrypted else None
     if text is None or isinstance(text, Unreadable):
         return []
     entries = json.loads(zlib.decompress(base64.b64decode(text)))
@@ -78,13 +78,13 @@ def _store(response: HttpResponse, all_begun: list[Pending]) -> None:
     if not all_begun:
         response.delete_cookie(_cookie(), samesite="Lax")
         return
-    while len(sealed := _sealed(all_begun)) > MAX_BYTES:
+    while len(encrypted := _encrypted(all_begun)) > MAX_BYTES:
         all_begun = all_begun[1:]
         if not all_begun:
             raise ValueError("the target is too long for a cookie")
     response.set_cookie(
         _cookie(),
-        sealed,
+        encrypted,
         max_age=MAX_SECONDS,
         secure=settings.SESSION_COOKIE_SECURE,
         httponly=True,
@@ -92,9 +92,9 @@ def _store(response: HttpResponse, all_begun: list[Pending]) -> None:
     )
 
 
-def _sealed(all_begun: list[Pending]) -> str:
+def _encrypted(all_begun: list[Pending]) -> str:
     packed = zlib.compress(json.dumps([asdict(each) for each in all_begun]).encode())
-    return seal(base64.b64encode(packed).decode())
+    return encrypt(base64.b64encode(packed).decode())
 
 
 def _cookie() -> str:

@@ -121,7 +121,7 @@ class Migration(migrations.Migration):
                         ("client_id", models.CharField(max_length=254, verbose_name="Client id")),
                         (
                             "client_secret",
-                            foundation.fields.SecretTextField(blank=True, null=True, verbose_name="Client secret"),
+                            foundation.fields.EncryptedTextField(blank=True, null=True, verbose_name="Client secret"),
                         ),
                         (
                             "scopes",
@@ -268,7 +268,7 @@ class Migration(migrations.Migration):
                                 to=settings.AUTH_USER_MODEL,
                             ),
                         ),
-                        ("secret", foundation.fields.SecretTextField(editable=False)),
+                        ("secret", foundation.fields.EncryptedTextField(editable=False)),
                         ("last_step", models.BigIntegerField(default=0, editable=False)),
                         ("failed_codes", models.PositiveIntegerField(default=0, editable=False)),
                         ("created", models.DateTimeField(default=foundation.fields.utc_now, editable=False)),
@@ -764,8 +764,8 @@ class Migration(migrations.Migration):
                         ("previous_secret_hash", models.CharField(blank=True, max_length=250, null=True)),
                         ("previous_secret_expires_utc", models.DateTimeField(blank=True, null=True)),
                         ("client_authentication", foundation.fields.EnumField(default="Secret", max_length=64)),
-                        ("sealed_secret", foundation.fields.SecretTextField(blank=True, null=True)),
-                        ("previous_sealed_secret", foundation.fields.SecretTextField(blank=True, null=True)),
+                        ("encrypted_secret", foundation.fields.EncryptedTextField(blank=True, null=True)),
+                        ("previous_encrypted_secret", foundation.fields.EncryptedTextField(blank=True, null=True)),
                         ("json_web_key_set", models.TextField(blank=True, null=True)),
                         ("json_web_key_set_url", models.CharField(blank=True, max_length=500, null=True)),
                         ("pushed_requests_required", models.BooleanField(default=False)),

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from oauth2_provider.models import AbstractApplication
 from oauthlib.oauth2.rfc6749.errors import MissingRedirectURIError
 
-from foundation.fields import EnumField, ReferenceField, SecretTextField, utc_now
+from foundation.fields import EncryptedTextField, EnumField, ReferenceField, utc_now
 from foundation.models import AggregateRoot
 from foundation.texts import comma_separated
 from identity.enums import ACCESS_TOKENS, CLIENT_AUTHENTICATION, CLIENT_TYPE
@@ -52,7 +52,7 @@ class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]
     impersonate_logout_url  post-logout redirect URIs, comma-separated
     application_secret_hash base64(SHA-256(secret)); the previous one is valid until previous_secret_expires_utc
     client_authentication   Secret: in the request; SecretJwt, PrivateKeyJwt: a signed assertion (OIDC Core, 9)
-    sealed_secret           the secret itself, for SecretJwt alone; valid if it matches a valid hash
+    encrypted_secret           the secret itself, for SecretJwt alone; valid if it matches a valid hash
     json_web_key_set        public keys for PrivateKeyJwt, as JSON (RFC 7517); json_web_key_set_url: where they are
     registration_source     manual: by an administrator; dcr: by itself (identity.oauth.registration); cimd: by the
                             metadata document at its client id (identity.oauth.client_documents)
@@ -69,8 +69,8 @@ class TrustedApplication(AggregateRoot):  # type: ignore[django-manager-missing]
     previous_secret_hash = models.CharField(max_length=250, null=True, blank=True)
     previous_secret_expires_utc = models.DateTimeField(null=True, blank=True)
     client_authentication = EnumField(CLIENT_AUTHENTICATION, default="Secret")
-    sealed_secret = SecretTextField(null=True, blank=True)
-    previous_sealed_secret = SecretTextField(null=True, blank=True)
+    encrypted_secret = EncryptedTextField(null=True, blank=True)
+    previous_encrypted_secret = EncryptedTextField(null=True, blank=True)
     json_web_key_set = models.TextField(null=True, blank=True)
     json_web_key_set_url = models.CharField(max_length=500, null=True, blank=True)
     pushed_requests_required = models.BooleanField(default=False)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from django.db import models
 
-from foundation.fields import SecretTextField, guid_primary_key, utc_now
+from foundation.fields import EncryptedTextField, guid_primary_key, utc_now
 from identity.models.users import User
 
 
@@ -47,7 +47,7 @@ class AuthenticatorApp(models.Model):
     """
 
     user = models.OneToOneField(User, on_delete=models.CASCADE, primary_key=True, related_name="authenticator_app")
-    secret = SecretTextField(editable=False)
+    secret = EncryptedTextField(editable=False)
     last_step = models.BigIntegerField(default=0, editable=False)
     failed_codes = models.PositiveIntegerField(default=0, editable=False)
     created = models.DateTimeField(default=utc_now, editable=False)

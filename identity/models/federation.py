@@ -7,7 +7,7 @@ from typing import ClassVar
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from foundation.fields import SecretTextField, utc_now
+from foundation.fields import EncryptedTextField, utc_now
 from identity.models.users import Role, User
 
 
@@ -33,7 +33,7 @@ class IdentityProvider(models.Model):
         _("Issuer"), max_length=500, unique=True, help_text=_("Exactly as the provider's discovery document has it.")
     )
     client_id = models.CharField(_("Client id"), max_length=254)
-    client_secret = SecretTextField(_("Client secret"), null=True, blank=True)
+    client_secret = EncryptedTextField(_("Client secret"), null=True, blank=True)
     scopes = models.CharField(_("Scopes"), max_length=254, default="openid profile email")
     is_active = models.BooleanField(_("Active"), default=True)
     new_users = models.CharField(

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import jwt
 
-from identity.applications import PRIVATE_KEY_JWT, sealed_secrets
+from identity.applications import PRIVATE_KEY_JWT, client_secrets
 from identity.client_jwt import (
     LEEWAY_SECONDS,
     Claims,
@@ -69,7 +69,7 @@ def _signed_claims(application: TrustedApplication, assertion: str, header: Clai
     if application.client_authentication == PRIVATE_KEY_JWT:
         allowed, keys = SIGNING_ALGORITHMS, _public_keys(application, header)
     else:
-        allowed, keys = [_SECRET_ALGORITHM], iter(sealed_secrets(application))
+        allowed, keys = [_SECRET_ALGORITHM], iter(client_secrets(application))
     if algorithm not in allowed:
         raise InvalidClientJwt(f"its alg must be {' or '.join(allowed)}")
     problem = InvalidClientJwt("the application has no key for it")

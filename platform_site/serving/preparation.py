@@ -30,7 +30,7 @@ from django.db import DatabaseError, connections
 from django.db.migrations.exceptions import InconsistentMigrationHistory
 
 from foundation import private_files
-from foundation.vault import key_ids
+from foundation.encryption import key_ids
 from identity.demo import holds_demo_secret
 from identity.oauth.keys import key_set
 from platform_site.environment import BASE_DIR

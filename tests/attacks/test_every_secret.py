@@ -90,7 +90,7 @@ ENDPOINTS: dict[str, tuple[str, ...]] = {
     "id/connect/register": (INITIAL_TOKEN,),
     "id/device": (USER_CODE,),
     "id/federation/<slug:code>/start": (),
-    "id/federation/<slug:code>/callback": (),  # the state is compared with the browser's own sealed cookie
+    "id/federation/<slug:code>/callback": (),  # the state is compared with the browser's own encrypted cookie
     "id/federation/<slug:code>/connect": (),
     "id/federation/<slug:code>/disconnect": (),
     "id/federation/<slug:code>/signed-out": (),

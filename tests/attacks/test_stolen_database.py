@@ -2,7 +2,7 @@
 
 Who: whoever reads that copy. What: to sign in, call or sign as somebody by what is in it. What prevents it:
 passwords, application secrets, tokens and codes are there as digests only, webhook headers, signing secrets and browser
-sessions encrypted with a key outside of the database (foundation.vault). Nothing in it opens anything.
+sessions encrypted with a key outside of the database (foundation.encryption). Nothing in it opens anything.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from django.db import connections
 from django.test import Client
 from pytest_django import Settings
 
-from foundation import cache_versions, sealed_columns, vault
+from foundation import cache_versions, encrypted_columns, encryption
 from identity.models import User
 from identity.oauth import keys
 from tests.identity.flows import Browser
@@ -184,8 +184,8 @@ def test_a_lost_key_fails_deliveries_with_the_reason_and_hides_the_headers(
 ) -> None:
     hook = administrator.create(WEB_HOOKS, web_hook(loopback_receiver.url))
     before = new_delivery("HOOK", new_currency("USD", "Dollar"))
-    lost = vault.key_ids()[0]
-    (tmp_path / vault.FILE_NAME).unlink()
+    lost = encryption.key_ids()[0]
+    (tmp_path / encryption.FILE_NAME).unlink()
     templates.forget()
     after = new_delivery("HOOK", new_currency())
     deliver_due()
@@ -216,20 +216,20 @@ def test_a_rotation_encrypts_everything_anew_and_goes_on_where_it_was_interrupte
     run("rotate_webhook_secret", "HOOK")
     new_delivery("HOOK", new_currency())
     browser.log_in("demo")
-    first = vault.key_ids()[0]
-    columns = list(sealed_columns.sealed_columns())
-    monkeypatch.setattr(sealed_columns, "sealed_columns", lambda: iter(columns[:1]))
+    first = encryption.key_ids()[0]
+    columns = list(encrypted_columns.encrypted_columns())
+    monkeypatch.setattr(encrypted_columns, "encrypted_columns", lambda: iter(columns[:1]))
     run("rotate_keys", "--secrets")
     monkeypatch.undo()
     half = whole_database()
-    second = vault.key_ids()[0]
+    second = encryption.key_ids()[0]
     assert first != second
     assert f"enc:{first}:" in half
     run("rotate_keys", "--secrets")
-    assert vault.key_ids() == (second, first)
+    assert encryption.key_ids() == (second, first)
     assert f"enc:{first}:" not in whole_database()
     run("rotate_keys", "--secrets", "--forget-former")
-    assert vault.key_ids() == (second,)
+    assert encryption.key_ids() == (second,)
     assert browser.client.session.get("_auth_user_id")
     deliver_due()
     assert loopback_receiver.requests[0].headers["Authorization"] == HEADER
@@ -238,13 +238,13 @@ def test_a_rotation_encrypts_everything_anew_and_goes_on_where_it_was_interrupte
 
 def test_a_rotation_is_not_held_up_by_rows_whose_key_is_missing(administrator: Api, tmp_path: Path) -> None:
     administrator.create(WEB_HOOKS, web_hook("http://127.0.0.1:9/", Code="LOST"))
-    lost = vault.key_ids()[0]
-    (tmp_path / vault.FILE_NAME).unlink()
+    lost = encryption.key_ids()[0]
+    (tmp_path / encryption.FILE_NAME).unlink()
     kept = administrator.create(WEB_HOOKS, web_hook("http://127.0.0.1:9/", Code="KEPT"))
-    first = vault.key_ids()[0]
+    first = encryption.key_ids()[0]
     told = json.loads(run("rotate_keys", "--secrets", "--json"))
-    second = vault.key_ids()[0]
-    assert vault.key_ids() == (second, first)
+    second = encryption.key_ids()[0]
+    assert encryption.key_ids() == (second, first)
     assert told == {"key": second, "rows": 1, "unreadable": 1, "keys": 2}
     assert json.loads(run("rotate_keys", "--secrets", "--forget-former", "--json")) == {
         "key": second, "rows": 0, "unreadable": 1, "keys": 1,
@@ -254,28 +254,28 @@ def test_a_rotation_is_not_held_up_by_rows_whose_key_is_missing(administrator: A
 
 
 def test_a_damaged_row_holds_up_no_rotation_and_keeps_the_former_keys(administrator: Api) -> None:
-    first = vault.key_ids()[0]
+    first = encryption.key_ids()[0]
     hook = administrator.create(WEB_HOOKS, web_hook("http://127.0.0.1:9/"))
     with connections["default"].cursor() as cursor:
         cursor.execute("UPDATE domain_webhook SET headers = %s", [f"enc:{first}:gAAAAAdamaged"])
     run("rotate_keys", "--secrets")
-    second = vault.key_ids()[0]
-    assert vault.key_ids() == (second, first)
+    second = encryption.key_ids()[0]
+    assert encryption.key_ids() == (second, first)
     with pytest.raises(CommandError, match=r"1 in domain_webhook\.headers"):
         run("rotate_keys", "--secrets", "--forget-former")
-    assert vault.key_ids() == (second, first)
+    assert encryption.key_ids() == (second, first)
     administrator.patch(f"{WEB_HOOKS}({id_of(hook)})", {"Headers": "X-Token: entered-anew"})
     run("rotate_keys", "--secrets", "--forget-former")
-    assert vault.key_ids() == (second,)
+    assert encryption.key_ids() == (second,)
 
 
 def test_two_processes_that_add_a_key_at_the_same_time_keep_both(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = vault.key_ids()[0]
+    first = encryption.key_ids()[0]
     second_is_there = threading.Event()  # it waits for the lock, or has added its key
     added: list[str] = []
 
     def add() -> None:
-        added.append(vault.key_add())
+        added.append(encryption.key_add())
         second_is_there.set()
 
     other = threading.Thread(target=add)
@@ -294,9 +294,9 @@ def test_two_processes_that_add_a_key_at_the_same_time_keep_both(monkeypatch: py
 
     monkeypatch.setattr(os, "replace", replace_while_another_adds)
     monkeypatch.setattr(fcntl, "flock", flock_seen)
-    mine = vault.key_add()
+    mine = encryption.key_add()
     other.join(60)
-    assert vault.key_ids() == (*added, mine, first)
+    assert encryption.key_ids() == (*added, mine, first)
 
 
 def test_a_new_key_is_on_disk_before_it_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -313,19 +313,19 @@ def test_a_new_key_is_on_disk_before_it_is_used(monkeypatch: pytest.MonkeyPatch,
 
     monkeypatch.setattr(os, "fsync", seen)
     monkeypatch.setattr(os, "replace", replaced)
-    vault.key_add()
+    encryption.key_add()
     assert done == ["file", "replaced", "directory"]
-    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(f".{vault.FILE_NAME}-")] == []
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(f".{encryption.FILE_NAME}-")] == []
 
 
 def test_keys_are_for_the_services_user_alone_and_may_come_from_a_setting(settings: Settings, tmp_path: Path) -> None:
-    sealed = vault.seal("a secret")
-    assert vault.unseal(sealed) == "a secret"
-    assert (tmp_path / vault.FILE_NAME).stat().st_mode & 0o777 == 0o600
+    encrypted = encryption.encrypt("a secret")
+    assert encryption.decrypt(encrypted) == "a secret"
+    assert (tmp_path / encryption.FILE_NAME).stat().st_mode & 0o777 == 0o600
     settings.ENCRYPTION_KEYS = [Fernet.generate_key().decode(), Fernet.generate_key().decode()]
-    assert isinstance(vault.unseal(sealed), vault.Unreadable)
-    settings.ENCRYPTION_KEYS = [*settings.ENCRYPTION_KEYS, (tmp_path / vault.FILE_NAME).read_text().strip()]
-    assert vault.unseal(sealed) == "a secret"
-    assert vault.unseal(vault.resealed(sealed)) == "a secret"
+    assert isinstance(encryption.decrypt(encrypted), encryption.Unreadable)
+    settings.ENCRYPTION_KEYS = [*settings.ENCRYPTION_KEYS, (tmp_path / encryption.FILE_NAME).read_text().strip()]
+    assert encryption.decrypt(encrypted) == "a secret"
+    assert encryption.decrypt(encryption.reencrypted(encrypted)) == "a secret"
     with pytest.raises(ValueError, match="ENCRYPTION_KEYS"):
-        vault.key_add()
+        encryption.key_add()

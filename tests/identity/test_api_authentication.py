@@ -150,7 +150,7 @@ class TestWarmCalls:
                 assert call(http, token).status_code == 200
         assert len(queries) == 0
 
-    def test_a_changed_version_costs_a_query_and_no_signature(self, http: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_changed_version_costs_one_query(self, http: Client, monkeypatch: pytest.MonkeyPatch) -> None:
         token = service_token(http)
         assert call(http, token).status_code == 200
         monkeypatch.setattr(jwt, "verify_access_token", lambda token: pytest.fail("verified again"))

@@ -48,9 +48,9 @@ def keyed(http: Client) -> Client:
 
 
 @pytest.fixture
-def sealed(http: Client) -> Client:
+def encrypted(http: Client) -> Client:
     """The demo's service signs with its secret."""
-    register(client_authentication="SecretJwt", sealed_secret=SECRET, application_secret_hash=secret_hash(SECRET))
+    register(client_authentication="SecretJwt", encrypted_secret=SECRET, application_secret_hash=secret_hash(SECRET))
     return http
 
 
@@ -192,21 +192,21 @@ def request_at(client: Client, endpoint: str, **form: str) -> Response:
 
 
 class TestSecret:
-    def test_the_secret_signs(self, sealed: Client) -> None:
-        assert ask(sealed, hmac_fields()).status_code == 200
-        assert refusal(ask(sealed, hmac_fields("another secret of 256 bits and more"))) == (
+    def test_the_secret_signs(self, encrypted: Client) -> None:
+        assert ask(encrypted, hmac_fields()).status_code == 200
+        assert refusal(ask(encrypted, hmac_fields("another secret of 256 bits and more"))) == (
             "invalid_client", "The client_assertion is refused: its signature does not verify.",
         )  # fmt: skip
-        assert "alg must be HS256" in refusal(ask(sealed, hmac_fields(SECRET * 2, "HS512")))[1]
-        assert "client_secret_jwt" in refusal(ask(sealed, {"client_id": SERVICE, "client_secret": SECRET}))[1]
+        assert "alg must be HS256" in refusal(ask(encrypted, hmac_fields(SECRET * 2, "HS512")))[1]
+        assert "client_secret_jwt" in refusal(ask(encrypted, {"client_id": SERVICE, "client_secret": SECRET}))[1]
 
-    def test_rotation_keeps_the_previous_one_as_long_as_asked(self, sealed: Client) -> None:
+    def test_rotation_keeps_the_previous_one_as_long_as_asked(self, encrypted: Client) -> None:
         application = TrustedApplication.objects.get(application_uri=SERVICE)
         second = secret_rotate(application, keep_previous=datetime.timedelta(days=1), by=OPERATOR)
-        assert [ask(sealed, hmac_fields(key)).status_code for key in (SECRET, second)] == [200, 200]
+        assert [ask(encrypted, hmac_fields(key)).status_code for key in (SECRET, second)] == [200, 200]
         application.refresh_from_db()
         third = secret_rotate(application, keep_previous=datetime.timedelta(0), by=OPERATOR)
-        assert [ask(sealed, hmac_fields(key)).status_code for key in (SECRET, second, third)] == [401, 401, 200]
+        assert [ask(encrypted, hmac_fields(key)).status_code for key in (SECRET, second, third)] == [401, 401, 200]
 
 
 class TestPublishedKeys:

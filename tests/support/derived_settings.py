@@ -53,7 +53,7 @@ def derived() -> dict[str, str]:
     from rest_framework.settings import DEFAULTS as REST_DEFAULTS
     from rest_framework.settings import api_settings
 
-    from foundation import vault
+    from foundation import encryption
     from platform_site.metrics import (
         _requests,
         request_counted,  # noqa: F401  (its counters are written below)
@@ -70,7 +70,7 @@ def derived() -> dict[str, str]:
         "caches": caches.settings,
         "storage": default_storage.location,  # type: ignore[attr-defined]
         "time zone": (time.tzname, timezone.get_default_timezone_name(), time.timezone),
-        "vault": vault._path(),
+        "encryption": encryption._path(),
         "metrics": len(files) > 0,
         "environment": json.dumps(sorted(os.environ.items())),
     }

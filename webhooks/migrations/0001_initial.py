@@ -82,7 +82,7 @@ class Migration(migrations.Migration):
                 ("request_url", models.TextField()),
                 ("request_headers", models.TextField(blank=True)),
                 ("request_body", models.TextField(blank=True)),
-                ("headers", foundation.fields.SealedJsonField()),
+                ("headers", foundation.fields.EncryptedJsonField()),
                 ("read_repositories", models.TextField(blank=True, default="")),
                 ("timeout_seconds", models.PositiveSmallIntegerField(default=10)),
                 ("max_retries", models.PositiveSmallIntegerField(default=0)),

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from django.db import models
 
-from foundation.fields import GuidField, JsonTextField, SealedJsonField, SecretTextField
+from foundation.fields import EncryptedJsonField, EncryptedTextField, GuidField, JsonTextField
 
 
 class NumberSequence(models.Model):
@@ -46,7 +46,7 @@ class IdempotentAnswer(models.Model):
     digest = models.CharField(max_length=64, primary_key=True)
     owner = models.CharField(max_length=64, db_index=True)
     fingerprint = models.CharField(max_length=64)
-    answer = SecretTextField()
+    answer = EncryptedTextField()
     size = models.IntegerField()
     made_at = models.DateTimeField(db_index=True)
 
@@ -72,10 +72,10 @@ class PendingChange(models.Model):
     client_caused = models.BooleanField(default=False)
     sequence = models.BigIntegerField()
     owner_id = GuidField(null=True)
-    current = SealedJsonField()
-    original = SealedJsonField()
+    current = EncryptedJsonField()
+    original = EncryptedJsonField()
     custom = JsonTextField(null=True)
-    reported = SealedJsonField(null=True)
+    reported = EncryptedJsonField(null=True)
 
     class Meta:
         constraints = [
@@ -92,7 +92,7 @@ class PendingWrite(models.Model):
     transaction = models.ForeignKey(DomainTransaction, on_delete=models.CASCADE, related_name="writes")
     key = models.CharField(max_length=1000)
     handler = models.CharField(max_length=64)
-    payload = SealedJsonField()
+    payload = EncryptedJsonField()
 
     objects: ClassVar[models.Manager[PendingWrite]]
 

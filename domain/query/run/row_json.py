@@ -24,10 +24,10 @@ from domain.query.sql.dialect import Dialect
 from domain.query.sql.fragments import Sql
 from domain.query.sql.reals import DIGITS, decimal_text, real_text, rounded
 from foundation import errors
+from foundation.encryption import decrypt
 from foundation.enums import DOCUMENT_STATE
 from foundation.execution_slot import in_slices
 from foundation.messages import TranslatableMessage as Message
-from foundation.vault import unseal
 
 #: (rows as tuples, one dict per batch: key → its rows as JSON) → JSON-ready values
 Shaper = Callable[[Sequence[tuple[Any, ...]], Sequence[Mapping[str, Any]]], list[Any]]
@@ -108,7 +108,7 @@ _NAMES: dict[str, Any] = {
     "D": duration_text,
     "R": real_number,
     "RT": real_text,
-    "U": lambda value: str(unseal(value)),
+    "U": lambda value: str(decrypt(value)),
     "E": {},
     "L": [],
 }
@@ -285,7 +285,7 @@ def canonical_decoder(bound: Bound, dialect: Dialect) -> Callable[[Any], Any]:
     if sort is Sort.BINARY:
         return bytes
     if sort is Sort.SECRET:
-        return unseal
+        return decrypt
     if sort is Sort.DURATION:
         return lambda value: datetime.timedelta(microseconds=value)
     if dialect.vendor == "sqlite":

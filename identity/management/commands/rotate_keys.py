@@ -9,8 +9,8 @@ from django.core.management.base import CommandError, CommandParser
 
 from audit.actors import OPERATOR
 from audit.record import record
-from foundation import vault
-from foundation.sealed_columns import reseal_all, rows_of_former_keys
+from foundation import encryption
+from foundation.encrypted_columns import reencrypt_all, rows_of_former_keys
 from identity.audit_kinds import SecretChanged
 from identity.management.support import PlatformCommand
 from identity.models import SigningKey
@@ -59,14 +59,14 @@ class Command(PlatformCommand):
 
     def _rotate_secrets(self, options: dict[str, Any]) -> None:
         if options["only_list"]:
-            self.print_rows([{"key": key} for key in vault.key_ids()], as_json=options["as_json"])
+            self.print_rows([{"key": key} for key in encryption.key_ids()], as_json=options["as_json"])
             return
-        changed, unreadable = reseal_all()
+        changed, unreadable = reencrypt_all()
         # Rows of a former key are left by an interrupted run, whose new key this run uses.
         new = not (changed or options["forget_former"] or settings.ENCRYPTION_KEYS)
         if new:
-            record(SecretChanged, by=OPERATOR, subject=f"encryption key {vault.key_add()}")
-            changed, unreadable = reseal_all()
+            record(SecretChanged, by=OPERATOR, subject=f"encryption key {encryption.key_add()}")
+            changed, unreadable = reencrypt_all()
         if options["forget_former"]:
             if needing := rows_of_former_keys():
                 places = ", ".join(f"{rows} in {column}" for column, rows in needing.items())
@@ -74,8 +74,13 @@ class Command(PlatformCommand):
                     f"The former keys stay: rows need them ({places}). Run it again in a minute; rows that are still "
                     "there then are damaged: enter their values anew, or delete them."
                 )
-            vault.keys_keep_newest()
-        result = {"key": vault.key_ids()[0], "rows": changed, "unreadable": unreadable, "keys": len(vault.key_ids())}
+            encryption.keys_keep_newest()
+        result = {
+            "key": encryption.key_ids()[0],
+            "rows": changed,
+            "unreadable": unreadable,
+            "keys": len(encryption.key_ids()),
+        }
         sentence = f"Secrets are encrypted with {result['key']}; {changed} rows were encrypted anew."
         if changed and not (new or options["forget_former"] or settings.ENCRYPTION_KEYS):
             sentence += " That ended an interrupted run; run it again for a new key."

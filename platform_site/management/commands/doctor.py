@@ -34,9 +34,9 @@ from domain.dataset.dataset import Dataset
 from domain.query.sql import dialects
 from event_sinks.delivery import sinks_progress
 from foundation.clock import database_now
+from foundation.encrypted_columns import unreadable_rows
+from foundation.encryption import FILE_NAME, key_ids
 from foundation.fields import utc_now
-from foundation.sealed_columns import unreadable_rows
-from foundation.vault import FILE_NAME, key_ids
 from identity.context import system_context
 from identity.licences import licence_read
 from identity.management.support import PlatformCommand

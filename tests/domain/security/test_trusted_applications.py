@@ -201,9 +201,9 @@ def test_keys_make_a_secret_superfluous(admin: Client) -> None:
 def test_a_secret_that_signs_is_kept_encrypted_as_long_as_it_signs(admin: Client, api: Api) -> None:
     secret = shown_secret(admin.post(reverse(ADD), form(client_authentication="SecretJwt")).content.decode())
     application = TrustedApplication.objects.get(application_uri="Till")
-    assert application.sealed_secret == secret
+    assert application.encrypted_secret == secret
     with connection.cursor() as cursor:
-        cursor.execute("SELECT sealed_secret FROM identity_trustedapplication WHERE application_uri = 'Till'")
+        cursor.execute("SELECT encrypted_secret FROM identity_trustedapplication WHERE application_uri = 'Till'")
         assert secret not in cursor.fetchone()[0]
     signed = jwt.encode(assertion_claims("Till"), secret, algorithm="HS256")
     asked = token_request(Client(), grant_type="client_credentials", **assertion_fields(signed))
@@ -211,17 +211,17 @@ def test_a_secret_that_signs_is_kept_encrypted_as_long_as_it_signs(admin: Client
     assert not works(secret)  # sent, not signed with
     read = api.get(f"{SET}({application.pk})").json()
     assert secret not in str(read)
-    assert "SealedSecret" not in read
+    assert "EncryptedSecret" not in read
 
     change = reverse("admin:identity_trustedapplication_change", args=[application.pk])
     rotate = reverse("admin:identity_trustedapplication_secret", args=[application.pk])
     second = shown_secret(admin.post(rotate, {"days": "1"}).content.decode())
     application.refresh_from_db()
-    assert (application.sealed_secret, application.previous_sealed_secret) == (second, secret)
+    assert (application.encrypted_secret, application.previous_encrypted_secret) == (second, secret)
     values = form(client_authentication="Secret", object_version=str(application.object_version))
     assert admin.post(change, values).status_code == 302
     application.refresh_from_db()
-    assert (application.sealed_secret, application.previous_sealed_secret) == (None, None)
+    assert (application.encrypted_secret, application.previous_encrypted_secret) == (None, None)
     assert works(second)
 
 

@@ -1,10 +1,10 @@
 """Encryption of stored secrets that the platform must read again. The keys are not in the database.
 
-A sealed text is `enc:<key id>:<token>`; the token is Fernet's (AES-128-CBC with HMAC-SHA256), the key id the beginning
-of the key's SHA-256. The first key encrypts, every key decrypts. Keys come from ENCRYPTION_KEYS, else from the file
-`encryption_keys` in DATA_DIR (one a line, newest first, mode 0600); the first use creates the file.
+An encrypted text is `enc:<key id>:<token>`; the token is Fernet's (AES-128-CBC with HMAC-SHA256), the key id the
+beginning of the key's SHA-256. The first key encrypts, every key decrypts. Keys come from ENCRYPTION_KEYS, else from
+the file `encryption_keys` in DATA_DIR (one a line, newest first, mode 0600); the first use creates the file.
 
-Encryption takes about 20 µs, decryption 30 µs. `unseal` returns an Unreadable for a text that cannot be decrypted;
+Encryption takes about 20 µs, decryption 30 µs. `decrypt` returns an Unreadable for a text that cannot be decrypted;
 saving it stores the original text again. So a lost key makes its values unreadable, and everything else works.
 """
 
@@ -27,25 +27,25 @@ from foundation import private_files
 
 FILE_NAME = "encryption_keys"
 PREFIX = "enc:"
-#: A sealed text, alone or inside a larger one; group 1 is the key id.
-SEALED = re.compile(r"enc:([0-9a-f]{8}):[A-Za-z0-9_=-]+")
+#: An encrypted text, alone or inside a larger one; group 1 is the key id.
+ENCRYPTED = re.compile(r"enc:([0-9a-f]{8}):[A-Za-z0-9_=-]+")
 _KEY_ID = re.compile("[0-9a-f]{8}")
 
 
 class Unreadable(str):
-    """The value of a sealed text that cannot be decrypted.
+    """The value of an encrypted text that cannot be decrypted.
 
-    sealed   the stored text
+    encrypted   the stored text
     reason   why, as a sentence
     """
 
-    sealed: str
+    encrypted: str
     reason: str
-    __slots__ = ("reason", "sealed")
+    __slots__ = ("encrypted", "reason")
 
-    def __new__(cls, sealed: str, reason: str) -> Unreadable:
+    def __new__(cls, encrypted: str, reason: str) -> Unreadable:
         result = super().__new__(cls, f"*** ({reason})")
-        result.sealed, result.reason = sealed, reason
+        result.encrypted, result.reason = encrypted, reason
         return result
 
 
@@ -65,17 +65,17 @@ _lock = threading.Lock()
 _file_keys: tuple[tuple[str, int, int, int], _Keys] | None = None
 
 
-def seal(text: str) -> str:
+def encrypt(text: str) -> str:
     """The text, encrypted with the newest key."""
     if isinstance(text, Unreadable):
-        return text.sealed
+        return text.encrypted
     keys = _keys()
     return f"{PREFIX}{keys.newest}:{keys.fernets[keys.newest].encrypt(text.encode()).decode()}"
 
 
-def unseal(stored: str) -> str:
-    """The text that was sealed, or Unreadable."""
-    match = SEALED.fullmatch(stored)
+def decrypt(stored: str) -> str:
+    """The decrypted text, or Unreadable."""
+    match = ENCRYPTED.fullmatch(stored)
     if match is None:
         return Unreadable(stored, "The stored value is not encrypted as secrets are.")
     fernet = _keys().fernets.get(match[1])
@@ -111,10 +111,10 @@ def key_ids() -> tuple[str, ...]:
     return tuple(_keys().fernets)
 
 
-def resealed(stored: str) -> str:
-    """A stored text with each sealed part encrypted with the newest key; unreadable parts stay as they are."""
+def reencrypted(stored: str) -> str:
+    """A stored text with each encrypted part encrypted with the newest key; unreadable parts stay as they are."""
     newest = key_ids()[0]
-    return SEALED.sub(lambda match: match[0] if match[1] == newest else seal(unseal(match[0])), stored)
+    return ENCRYPTED.sub(lambda match: match[0] if match[1] == newest else encrypt(decrypt(match[0])), stored)
 
 
 def key_add() -> str:
