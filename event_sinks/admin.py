@@ -23,10 +23,10 @@ from event_sinks.models import EventSink, SinkState
 from foundation.errors import PlatformError
 from foundation.messages import reason_of
 from identity.admin_bases import PageAdmin
-from identity.kept_secrets import KeptSecretForm, secret_field
+from identity.stored_secrets import StoredSecretForm, secret_field
 
 
-class EventSinkForm(KeptSecretForm):
+class EventSinkForm(StoredSecretForm):
     """A sink."""
 
     secret = "password"  # noqa: S105  the name of the field

@@ -19,7 +19,7 @@ from django.http import HttpRequest, HttpResponse
 
 from foundation.encryption import Unreadable, decrypt, encrypt
 from foundation.fields import utc_now
-from identity.browser_sign_ins import browser_seen
+from identity.browser_sign_ins import browser_sign_in_record
 from identity.instance import client_address
 from identity.rate_limits import guess_refusal
 
@@ -113,5 +113,5 @@ class BrowserSessionMiddleware(SessionMiddleware):
         """As Django's; then records the browser of a signed-in user, whose session is stored now."""
         result: HttpResponse = super().process_response(request, response)
         if request.session.session_key:
-            browser_seen(request, stored_key(request.session.session_key))
+            browser_sign_in_record(request, stored_key(request.session.session_key))
         return result

@@ -47,7 +47,7 @@ class SignedInBrowser:
     is_current: bool
 
 
-def browser_seen(request: HttpRequest, key: str) -> None:
+def browser_sign_in_record(request: HttpRequest, key: str) -> None:
     """Record that a user is signed in by the session with this stored key."""
     user_id = request.session.get(SESSION_KEY)
     now, known = time.monotonic(), _written.get(key)

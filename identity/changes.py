@@ -14,7 +14,7 @@ from django.db.models.signals import post_delete, post_save
 
 from foundation import cache_versions
 from identity import licences, permissions, rate_limits
-from identity.logins import claim_login
+from identity.logins import reserve_login
 from identity.models import (
     Licence,
     RateLimits,
@@ -68,7 +68,7 @@ def _written(sender: type[Model], **kwargs: Any) -> None:
 
 def _keep_login(instance: User, update_fields: Collection[str] | None = None, **_: Any) -> None:
     if update_fields is None or "login" in update_fields:
-        claim_login(instance.login, instance.pk)
+        reserve_login(instance.login, instance.pk)
 
 
 def connect() -> None:

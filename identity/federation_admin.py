@@ -19,11 +19,11 @@ from foundation.messages import reason_of
 from identity.admin_bases import PageAdmin, ReadOnlyAdmin, TabularInline
 from identity.federation.provider import FederationFailed, documents, metadata
 from identity.instance import link_base_url
-from identity.kept_secrets import KeptSecretForm, secret_field
 from identity.models import FederatedAccount, IdentityProvider, IdentityProviderRole
+from identity.stored_secrets import StoredSecretForm, secret_field
 
 
-class IdentityProviderForm(KeptSecretForm):
+class IdentityProviderForm(StoredSecretForm):
     """A provider."""
 
     secret = "client_secret"  # noqa: S105  the name of the field

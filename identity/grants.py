@@ -56,7 +56,7 @@ def grants_list(user: User) -> list[ApplicationGrant]:
     ]
 
 
-def grant_end(user: User, application: TrustedApplication, *, by: Actor) -> None:
+def application_grant_revoke(user: User, application: TrustedApplication, *, by: Actor) -> None:
     """Revoke the application's tokens and codes of the user, and close its sessions."""
     with transaction.atomic():
         for model in (Grant, DeviceGrant):

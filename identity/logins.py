@@ -31,7 +31,7 @@ def check_login_unused(login: str, user_id: str) -> None:
         raise _taken(login)
 
 
-def claim_login(login: str, user_id: str) -> None:
+def reserve_login(login: str, user_id: str) -> None:
     """Record the login as the user's, in the transaction that assigns it. Raises as `check_login_unused`."""
     if login_holder(login) == user_id:
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import transaction
 
 from audit.actors import Actor
-from identity.access_end import access_end
+from identity.access_revocation import user_access_revoke
 from identity.factors.notices import PASSWORD_CHANGED, user_notify
 from identity.models import ReferenceToken, User
 from identity.reference_tokens import reference_token_revoke
@@ -22,12 +22,12 @@ def password_set(user: User, password: str, *, ends_access: bool, by: Actor) -> 
         user.set_password(password)
         user.save(update_fields=["password"])
         if ends_access:
-            access_revoke(user, by=by)
+            password_access_revoke(user, by=by)
         user_notify(user, PASSWORD_CHANGED, by=by)
 
 
-def access_revoke(user: User, *, by: Actor) -> None:
+def password_access_revoke(user: User, *, by: Actor) -> None:
     """Revoke all access that the old password may have given: tokens, unredeemed codes, licensed sessions."""
     for token in ReferenceToken.objects.filter(user=user, revoked=None, kind=ReferenceToken.PERSONAL):
         reference_token_revoke(token, by=by)
-    access_end(user.pk, CLOSED_PASSWORD, by=by)
+    user_access_revoke(user.pk, CLOSED_PASSWORD, by=by)

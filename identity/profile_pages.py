@@ -16,7 +16,7 @@ from foundation.guids import is_guid
 from identity.account_pages import own_form_action, user_of
 from identity.audit_actors import actor_of
 from identity.devices import device_sign_out, devices_list
-from identity.grants import grant_end, grants_list
+from identity.grants import application_grant_revoke, grants_list
 from identity.instance import issuer
 from identity.oauth.logout import browser_sign_out
 from identity.pictures import PictureRefused, picture_link, picture_remove, picture_store
@@ -93,6 +93,6 @@ def grant_page(request: HttpRequest, application_id: str) -> HttpResponse:
     granted = {str(grant.application.pk): grant.application for grant in grants_list(user)}
     if application_id not in granted:
         raise Http404
-    grant_end(user, granted[application_id], by=actor_of(request))
+    application_grant_revoke(user, granted[application_id], by=actor_of(request))
     messages.success(request, _("The application has no access any more."))
     return redirect("identity:profile")

@@ -48,8 +48,8 @@ def run_lease(now: datetime, *, seconds: float, max_running: int) -> JobRun | No
         return None
     with write_transaction():
         node = node_name()
-        under_way = JobRun.objects.filter(state=RUNNING, node=node, lease_until__gte=now)
-        if under_way.count() >= max_running:
+        running = JobRun.objects.filter(state=RUNNING, node=node, lease_until__gte=now)
+        if running.count() >= max_running:
             return None
         for run in JobRun.objects.filter(due).order_by("due", "job_name", "id"):
             if run.state == WAITING and run.trigger == NIGHT and not _may_run_tonight(run, now):

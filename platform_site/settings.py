@@ -595,8 +595,8 @@ LOGGING: dict[str, Any] = {
 
 # Last, so that a refused configuration leaves no files.
 if sys.argv[1:2] == ["serve"] and not (TENANTS or {"--keys-only", "--only=worker", "worker"} & set(sys.argv[2:])):
-    _knows = "--i-know" in sys.argv[2:]
-    if _problem := start_problem(HOST, PORT, BASE_URL, debug=DEBUG, demo=DEMO, knows=_knows):
+    _accepts_risk = "--i-know" in sys.argv[2:]
+    if _problem := start_problem(HOST, PORT, BASE_URL, debug=DEBUG, demo=DEMO, accepts_risk=_accepts_risk):
         raise ImproperlyConfigured(_problem)
 for _directory in (DATA_DIR, METRICS_DIR):
     _directory.mkdir(mode=0o700, parents=True, exist_ok=True)

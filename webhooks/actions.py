@@ -18,8 +18,8 @@ from rules.firing import report_broken
 from rules.read_access import REASON, unreadable
 from rules.scope import Finding, RuleScope, finding
 from rules.specs import ActionSpec
+from webhooks.deferred_rendering import DeferredDelivery, copied
 from webhooks.headers import InvalidHeader
-from webhooks.late_rendering import LateDelivery, copied
 from webhooks.outbox import delivery_prepare
 from webhooks.render import InvalidTemplate, event_names_used
 from webhooks.templates import WebHookTemplate, web_hook_get
@@ -41,7 +41,7 @@ WEBHOOK_REASON = _("the author of its webhook may not read {0}")
 class WebHookAction(ActionType):
     """Parameter 1 names the template by code or id. Rendered at the event, sent after the commit.
 
-    A new entity gets its number with the commit, and so the request is rendered there (webhooks.late_rendering).
+    A new entity gets its number with the commit, and so the request is rendered there (webhooks.deferred_rendering).
     """
 
     name = "WEBHOOK"
@@ -114,7 +114,7 @@ class WebHookAction(ActionType):
             report_broken(firing.rule, firing.dataset, errors.format_message(why, [name]))
             return
         if firing.record.is_new and not firing.dataset.is_committing:
-            late = LateDelivery(
+            late = DeferredDelivery(
                 template=template.id,
                 author=firing.rule.author,
                 event_type=firing.occurrence.type,

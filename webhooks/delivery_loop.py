@@ -33,7 +33,7 @@ from foundation.cluster import SharedNumber, cluster_is_stopping
 from foundation.fields import utc_now
 from webhooks.announcer import enqueue
 from webhooks.conf import webhook_settings
-from webhooks.heartbeat import heartbeat_beat
+from webhooks.heartbeat import heartbeat_send
 from webhooks.lease import Lease, deliveries_lease, leases_expire, leases_release, queues_ready
 from webhooks.record import Finished, deliveries_record
 from webhooks.send import Outcome, delivery_send
@@ -72,7 +72,7 @@ class DeliveryLoop:
         self._senders = Senders(send)
         self._is_stopping = is_stopping
         self._patience_seconds = patience_seconds
-        self._under_way: dict[str, Lease] = {}
+        self._in_flight: dict[str, Lease] = {}
         self._unrecorded: list[Finished] = []
         self._lease_until = time.monotonic() + LEASE_SECONDS
         self._swept_at = 0.0
@@ -91,29 +91,29 @@ class DeliveryLoop:
                 except Exception:
                     # The database is busy, restarting or unavailable; rows are due again once their leases expire.
                     connections.close_all()
-                    if not self._under_way and not self._unrecorded:
+                    if not self._in_flight and not self._unrecorded:
                         raise
                     logger.exception("webhook delivery: a step failed")
                     time.sleep(_PAUSE_AFTER_ERROR_SECONDS)
         finally:
             self._senders.end()
             with suppress(Exception):
-                leases_release(list(self._under_way.values()))
+                leases_release(list(self._in_flight.values()))
 
     def _step(self) -> bool:
         """Wait for outcomes, record them, lease; returns whether attempts are in flight and time is left."""
         self._wait()
         if self._unrecorded:
             self._record()
-        heartbeat_beat()
+        heartbeat_send()
         if self._is_stopping():
             self._give_up_at = min(self._give_up_at, time.monotonic() + self._patience_seconds)
         elif time.monotonic() < self._lease_until:
             self._lease(leased_until=time.monotonic() + _LEASES_ON_SECONDS)
-            if not self._under_way:  # again: another run may have ended just now and relied on this one
+            if not self._in_flight:  # again: another run may have ended just now and relied on this one
                 self._lease(leased_until=0)
         self._enqueue_another()
-        return bool(self._under_way) and time.monotonic() < self._give_up_at
+        return bool(self._in_flight) and time.monotonic() < self._give_up_at
 
     def _record(self) -> None:
         """Record the outcomes: all together, or one by one if the database refuses one of them.
@@ -143,15 +143,15 @@ class DeliveryLoop:
         """Collect outcomes. With many attempts in flight it waits for more first: a step for many costs little more
         than a step for one.
         """
-        if not self._under_way:
+        if not self._in_flight:
             return
-        if len(self._under_way) >= _BUSY:
+        if len(self._in_flight) >= _BUSY:
             time.sleep(_GATHER_SECONDS)
         with suppress(Empty):
             finished = self._senders.finished.get(timeout=_POLL_SECONDS)
             while True:
                 self._unrecorded.append(finished)
-                self._under_way.pop(finished[0].delivery_id, None)
+                self._in_flight.pop(finished[0].delivery_id, None)
                 finished = self._senders.finished.get_nowait()
 
     def _lease(self, *, leased_until: float) -> None:
@@ -161,11 +161,11 @@ class DeliveryLoop:
         if now - self._swept_at >= webhook_settings().sweep_seconds:
             self._swept_at = now
             leases_expire()
-        room = webhook_settings().concurrency - len(self._under_way)
+        room = webhook_settings().concurrency - len(self._in_flight)
         if room > 0:
             leases = deliveries_lease(room)
-            self._under_way.update((lease.delivery_id, lease) for lease in leases)
-            self._senders.take(leases, under_way=len(self._under_way))
+            self._in_flight.update((lease.delivery_id, lease) for lease in leases)
+            self._senders.submit(leases, in_flight=len(self._in_flight))
 
     def _enqueue_another(self) -> None:
         """Enqueue another task if more is due than this run can send, and when this run stops leasing."""

@@ -27,7 +27,7 @@ _RETENTION = timedelta(hours=1)
 _beats: dict[int, float] = {}
 
 
-def heartbeat_beat() -> None:
+def heartbeat_send() -> None:
     """Write the heartbeat of this process if it is due; it is deleted when the process ends."""
     pid, now = os.getpid(), time.monotonic()
     if pid not in _beats:

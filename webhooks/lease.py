@@ -62,25 +62,24 @@ SELECT id, destination FROM queues WHERE destination IS NOT NULL AND EXISTS (
     AND d.destination = queues.destination AND d.next_attempt_time_utc <= %s)
 """
 
-#: The first pending delivery of each lane, a lane being the deliveries of one template for one entity. Walks the index
-#: `delivery_lane` from one entity to the next.
-_FIRSTS_OF_LANES = """
-WITH RECURSIVE lanes(entity_id, number) AS (
+#: The first pending delivery of each entity of a template. Walks the index `delivery_order` from entity to entity.
+_FIRSTS_OF_ENTITIES = """
+WITH RECURSIVE entities(entity_id, number) AS (
     SELECT (SELECT entity_id FROM {table} WHERE web_hook_id = %s AND state = 'Pending' AND entity_id >= %s
             ORDER BY entity_id LIMIT 1), 1
     UNION ALL
     SELECT (SELECT d.entity_id FROM {table} d
-            WHERE d.web_hook_id = %s AND d.state = 'Pending' AND d.entity_id > lanes.entity_id
+            WHERE d.web_hook_id = %s AND d.state = 'Pending' AND d.entity_id > entities.entity_id
             ORDER BY d.entity_id LIMIT 1), number + 1
-    FROM lanes WHERE lanes.entity_id IS NOT NULL AND number < %s
+    FROM entities WHERE entities.entity_id IS NOT NULL AND number < %s
 )
 SELECT (SELECT d.id FROM {table} d
-        WHERE d.web_hook_id = %s AND d.state = 'Pending' AND d.entity_id = lanes.entity_id
+        WHERE d.web_hook_id = %s AND d.state = 'Pending' AND d.entity_id = entities.entity_id
         ORDER BY d.sequence, d.id LIMIT 1)
-FROM lanes WHERE entity_id IS NOT NULL
+FROM entities WHERE entity_id IS NOT NULL
 """
 
-#: Maximum deliveries, and then lanes, that a lease reads.
+#: Maximum deliveries, and then entities, that a lease reads.
 _CANDIDATES = 200
 
 
@@ -145,16 +144,16 @@ def _ready(now: datetime) -> Iterator[tuple[Queue, bool]]:
     if not queues:
         return
     breakers = breakers_open()
-    under_way = _under_way()
+    in_flight = _in_flight()
     start = secrets.randbelow(len(queues))
     for queue in (*queues[start:], *queues[:start]):
         breaker = breakers.get(queue)
-        if (breaker is not None and is_blocked(breaker, now)) or _room(queue, under_way) <= 0:
+        if (breaker is not None and is_blocked(breaker, now)) or _room(queue, in_flight) <= 0:
             continue
         yield queue, breaker is not None
 
 
-def _under_way(destination: str | None = None) -> Counter[Queue]:
+def _in_flight(destination: str | None = None) -> Counter[Queue]:
     """Number of attempts in flight by queue, to one destination or to all."""
     result = WebHookDelivery.objects.filter(state="Delivering")
     if destination is not None:
@@ -163,18 +162,18 @@ def _under_way(destination: str | None = None) -> Counter[Queue]:
     return Counter({Queue(str(web_hook_id), name): count for web_hook_id, name, count in counted})
 
 
-def _room(queue: Queue, under_way: Counter[Queue]) -> int:
+def _room(queue: Queue, in_flight: Counter[Queue]) -> int:
     """Number of further concurrent attempts of the queue: see "share" in the module's docstring."""
-    to_destination = sum(count for other, count in under_way.items() if other.destination == queue.destination)
-    left_by_others = webhook_settings().destination_concurrency - (to_destination - under_way[queue])
-    return (left_by_others + 1) // 2 - under_way[queue]
+    to_destination = sum(count for other, count in in_flight.items() if other.destination == queue.destination)
+    left_by_others = webhook_settings().destination_concurrency - (to_destination - in_flight[queue])
+    return (left_by_others + 1) // 2 - in_flight[queue]
 
 
 def _lease_queue(queue: Queue, limit: int, now: datetime, *, is_probe: bool) -> list[WebHookDelivery]:
     settings = webhook_settings()
     with transaction.atomic():
         _lock_destination(queue.destination)
-        room = min(limit, _room(queue, _under_way(queue.destination)), 1 if is_probe else limit)
+        room = min(limit, _room(queue, _in_flight(queue.destination)), 1 if is_probe else limit)
         due = _due(queue, room, now) if room > 0 else []
         _suspend(due)
         duration = timedelta(
@@ -210,40 +209,40 @@ def _lock_destination(destination: str) -> None:
             cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 6))", [f"webhooks:{destination}"])
 
 
-def is_first_of_lane() -> Q:
+def is_first_of_entity() -> Q:
     """A condition of deliveries: no earlier event of the same entity and template is open, and none is in flight.
 
-    Two probes of the index `delivery_lane` for each row. Subqueries with LIMIT, because of NOT EXISTS PostgreSQL makes
+    Two probes of the index `delivery_order` for each row. Subqueries with LIMIT, because of NOT EXISTS PostgreSQL makes
     a join that compares each delivery of a long backlog with each other one.
     """
-    lane = WebHookDelivery.objects.filter(web_hook_id=OuterRef("web_hook_id"), entity_id=OuterRef("entity_id"))
-    first = lane.filter(state="Pending").order_by("sequence", "id").values("id")[:1]
-    under_way = lane.filter(state="Delivering").order_by().values("id")[:1]
-    return Q(pk=Subquery(first)) & Q(IsNull(Subquery(under_way), True))
+    same_entity = WebHookDelivery.objects.filter(web_hook_id=OuterRef("web_hook_id"), entity_id=OuterRef("entity_id"))
+    first = same_entity.filter(state="Pending").order_by("sequence", "id").values("id")[:1]
+    in_flight = same_entity.filter(state="Delivering").order_by().values("id")[:1]
+    return Q(pk=Subquery(first)) & Q(IsNull(Subquery(in_flight), True))
 
 
 def _due(queue: Queue, limit: int, now: datetime) -> list[WebHookDelivery]:
     """Up to `limit` deliveries that may be sent now, the longest due first.
 
-    Searches the longest due ones, then the first ones of lanes, so that a few entities with a long backlog neither
+    Searches the longest due ones, then the first ones of entities, so that a few entities with a long backlog neither
     slow the query down nor block deliveries behind them.
     """
     due = WebHookDelivery.objects.filter(state="Pending", **queue._asdict(), next_attempt_time_utc__lte=now).order_by(
         "next_attempt_time_utc", "sequence"
     )
-    leasable = due.filter(is_first_of_lane()).only("id", "web_hook_id", "timeout_seconds", "is_test")
+    leasable = due.filter(is_first_of_entity()).only("id", "web_hook_id", "timeout_seconds", "is_test")
     if connection.features.has_select_for_update_skip_locked:
         leasable = leasable.select_for_update(skip_locked=True, of=("self",))
     candidates = list(due.values_list("pk", flat=True)[:_CANDIDATES])
     rows = list(leasable.filter(pk__in=candidates)[:limit])
     if len(rows) < limit and len(candidates) == _CANDIDATES:
         known = {row.pk for row in rows}
-        firsts = [pk for pk in _firsts_of_lanes(queue.web_hook_id) if pk not in known]
+        firsts = [pk for pk in _firsts_of_entities(queue.web_hook_id) if pk not in known]
         rows.extend(leasable.filter(pk__in=firsts)[: limit - len(rows)])
     return rows
 
 
-def _firsts_of_lanes(web_hook_id: str) -> list[str]:
+def _firsts_of_entities(web_hook_id: str) -> list[str]:
     """Ids of the first pending deliveries of up to _CANDIDATES entities, from a random one."""
     pending = WebHookDelivery.objects.filter(web_hook_id=web_hook_id, state="Pending").order_by("entity_id")
     lowest = pending.values_list("entity_id", flat=True).first()
@@ -251,7 +250,7 @@ def _firsts_of_lanes(web_hook_id: str) -> list[str]:
     if lowest is None or highest is None:
         return []
     start = UUID(int=UUID(lowest).int + secrets.randbelow(UUID(highest).int - UUID(lowest).int + 1))
-    sql = _FIRSTS_OF_LANES.format(table=connection.ops.quote_name(WebHookDelivery._meta.db_table))
+    sql = _FIRSTS_OF_ENTITIES.format(table=connection.ops.quote_name(WebHookDelivery._meta.db_table))
     found: dict[str, None] = {}
     with connection.cursor() as cursor:
         for begin in (start, UUID(int=0)):

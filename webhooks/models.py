@@ -89,7 +89,7 @@ class WebHookDelivery(AggregateRoot):
         # that is a parameter. The others index finished deliveries, so the worker writes them.
         indexes = [
             models.Index(fields=["state", "web_hook_id", "destination", "next_attempt_time_utc"], name="delivery_due"),
-            models.Index(fields=["web_hook_id", "state", "entity_id", "sequence"], name="delivery_lane"),
+            models.Index(fields=["web_hook_id", "state", "entity_id", "sequence"], name="delivery_order"),
             models.Index(fields=["finish_time_utc"], name="delivery_finish", condition=_FINISHED),
             models.Index(fields=["web_hook_id", "finish_time_utc"], name="delivery_web_hook", condition=_FINISHED),
         ]

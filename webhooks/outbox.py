@@ -189,10 +189,10 @@ def _insert_statement() -> _Insert:
         if field.attname not in (*given, *_TIME_COLUMNS, "sequence") and field.get_default() is not None
     }
     table = WebHookDelivery._meta.db_table
-    # All states are listed, so that the index `delivery_lane` finds the entity's rows instead of all of the template's.
+    # Lists all states, so that the index `delivery_order` finds the entity's rows instead of all of the template's.
     states = ", ".join(map(_literal, DELIVERY_STATE.members))
-    lane = f"web_hook_id = %s AND state IN ({states}) AND entity_id = %s"
-    number = f"(SELECT COALESCE(MAX(sequence), 0) + 1 FROM {table} WHERE {lane})"  # noqa: S608
+    same_entity = f"web_hook_id = %s AND state IN ({states}) AND entity_id = %s"
+    number = f"(SELECT COALESCE(MAX(sequence), 0) + 1 FROM {table} WHERE {same_entity})"  # noqa: S608
     # The number comes first, so that its two parameters are taken from the row with the others.
     columns = ["sequence", *given, *_TIME_COLUMNS, *defaults]
     values = [number, *["%s"] * (len(given) + len(_TIME_COLUMNS)), *defaults.values()]

@@ -14,7 +14,7 @@ from domain.entities.systems_config import WebHook
 from foundation.fields import utc_now
 from webhooks.breaker import has_deliveries
 from webhooks.heartbeat import ALIVE_SECONDS
-from webhooks.lease import is_first_of_lane
+from webhooks.lease import is_first_of_entity
 from webhooks.models import (
     DELIVERY_STATE,
     CircuitBreaker,
@@ -59,7 +59,7 @@ def delivery_statistics(now: datetime | None = None) -> DeliveryStatistics:
         web_hook_id=OuterRef("web_hook_id"), destination=OuterRef("destination"), open_until__isnull=False
     )
     oldest = WebHookDelivery.objects.filter(
-        is_first_of_lane(), ~Exists(its_circuit), state="Pending", next_attempt_time_utc__lte=moment
+        is_first_of_entity(), ~Exists(its_circuit), state="Pending", next_attempt_time_utc__lte=moment
     ).aggregate(oldest=Min("next_attempt_time_utc"))["oldest"]
     return DeliveryStatistics(
         by_state={state: counted.get(state, 0) for state in DELIVERY_STATE.members},

@@ -23,11 +23,11 @@ class Senders:
         self._waiting: SimpleQueue[Lease | None] = SimpleQueue()
         self._threads = 0
 
-    def take(self, leases: Sequence[Lease], *, under_way: int) -> None:
-        """Send these leases; `under_way`: the number of leases in flight, including these."""
+    def submit(self, leases: Sequence[Lease], *, in_flight: int) -> None:
+        """Send these leases; `in_flight`: the number of leases in flight, including these."""
         for lease in leases:
             self._waiting.put(lease)
-        for _ in range(under_way - self._threads):
+        for _ in range(in_flight - self._threads):
             self._threads += 1
             threading.Thread(target=self._run, name="webhook-send", daemon=True).start()
 

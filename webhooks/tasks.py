@@ -11,7 +11,7 @@ from webhooks.announcer import TASK_SECONDS, enqueue
 from webhooks.breaker import breakers_prune
 from webhooks.conf import webhook_settings
 from webhooks.delivery_loop import DeliveryLoop, has_leased_since
-from webhooks.heartbeat import heartbeat_beat
+from webhooks.heartbeat import heartbeat_send
 from webhooks.services import deliveries_prune
 
 
@@ -21,7 +21,7 @@ def deliver(*delivery_ids: str, since: float | None = None) -> None:
 
     The ids are only informative: the database decides what is due. `since`: see webhooks.announcer.
     """
-    heartbeat_beat()
+    heartbeat_send()
     if since is None or not has_leased_since(since):
         DeliveryLoop().run()
 

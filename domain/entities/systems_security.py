@@ -16,13 +16,13 @@ from domain.model.attributes import AtCommit, Child
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation import errors
-from identity.access_end import access_end, own_rows_delete
+from identity.access_revocation import own_rows_delete, user_access_revoke
 from identity.applications import SECRET_JWT, application_warnings, check_application, client_secrets, is_secret_hash
 from identity.audit_actors import actor_of_call
 from identity.audit_kinds import SecretChanged
 from identity.changes import access_changed
 from identity.email_change import old_address_notify
-from identity.logins import check_login_unused, claim_login
+from identity.logins import check_login_unused, reserve_login
 from identity.models import Role, RoleUser, TrustedApplication, User
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def keep_logins_apart(user: Record) -> None:
     if user.is_deleted or not user.is_changed("login"):
         return
     check_login_unused(user.login, user.id)
-    user.dataset.defer_write(("login", user.id), partial(claim_login, user.login, user.id))
+    user.dataset.defer_write(("login", user.id), partial(reserve_login, user.login, user.id))
 
 
 def notify_old_address(user: Record) -> None:
@@ -62,7 +62,7 @@ def end_access(user: Record) -> None:
         user.dataset.defer_write(("directory", user.id), partial(show_to_directories, user.id))
     if user.is_changed("login") or (user.is_changed("active") and not user.active):
         user.dataset.defer_write(
-            ("end of access", user.id), partial(access_end, user.id, by=actor_of_call(user.dataset.context))
+            ("end of access", user.id), partial(user_access_revoke, user.id, by=actor_of_call(user.dataset.context))
         )
 
 
@@ -77,7 +77,8 @@ def remove_own_rows(record: Record) -> None:
         return
     if record.repository.model is User:
         record.dataset.defer_write(
-            ("end of access", record.id), partial(access_end, record.id, by=actor_of_call(record.dataset.context))
+            ("end of access", record.id),
+            partial(user_access_revoke, record.id, by=actor_of_call(record.dataset.context)),
         )
     delete = partial(own_rows_delete, record.repository.model, record.id)
     record.dataset.defer_write(("own rows", record.id), delete)

@@ -28,7 +28,7 @@ from identity.known_browsers import browser_remember
 from identity.login_target import acr_values_of, safe_next
 from identity.models import User
 from identity.oauth import logout
-from identity.oauth.fresh_login import fresh_logins_keep, fresh_logins_put
+from identity.oauth.fresh_login import fresh_logins_restore, fresh_logins_save
 from identity.oauth.sign_in import sign_in_get, sign_in_started, sign_in_stored
 
 _PENDING = "pending_sign_in"
@@ -169,7 +169,7 @@ def may_sign_in(user: User) -> bool:
 
 
 def _sign_in(request: HttpRequest, pending: PendingSignIn) -> HttpResponse:
-    proofs = fresh_logins_keep(request)
+    proofs = fresh_logins_save(request)
     former = sign_in_stored(request)
     if former is not None and former.user != pending.user:
         # Another user of this browser is signed out first: tokens, slots, back channel.
@@ -180,6 +180,6 @@ def _sign_in(request: HttpRequest, pending: PendingSignIn) -> HttpResponse:
     sign_in_started(request, pending.amr, pending.auth_time)
     record(SignedIn, by=actor_of(request), subject=user_subject(pending.user), methods=list(pending.amr))
     response = HttpResponseRedirect(pending.target or reverse("identity:profile"))
-    fresh_logins_put(request, response, proofs)
+    fresh_logins_restore(request, response, proofs)
     browser_remember(response, pending.user.login)
     return response

@@ -38,7 +38,7 @@ from identity.models import TrustedApplication
 from identity.oauth import codes, jwt, pushed, responses
 from identity.oauth.binding import check_dpop_jkt
 from identity.oauth.client_documents import DocumentRefused, client_resolve
-from identity.oauth.consent import CONSENT, proof_fits, proof_make
+from identity.oauth.consent import CONSENT, proof_is_valid, proof_make
 from identity.oauth.fresh_login import (
     PARAMETER,
     fresh_login_make,
@@ -364,7 +364,7 @@ def ask_consent(authorization: AuthorizationRequest) -> HttpResponse | None:
     consent = (authorization.sign_in.user, application, authorization.scopes)
     answer = authorization.query.get(CONSENT)
     if answer is not None:
-        if not proof_fits(answer, *consent):
+        if not proof_is_valid(answer, *consent):
             raise AuthorizationRefused("access_denied", "The user did not consent.")
         return None
     hidden = [(name, value) for name, values in authorization.carried.lists() for value in values]

@@ -18,7 +18,7 @@ def proof_make(user: User, application: TrustedApplication, scopes: list[str]) -
     return signing.dumps(_content(user, application, scopes), salt=CONSENT)
 
 
-def proof_fits(proof: str, user: User, application: TrustedApplication, scopes: list[str]) -> bool:
+def proof_is_valid(proof: str, user: User, application: TrustedApplication, scopes: list[str]) -> bool:
     """Whether the proof is for exactly these arguments; further scopes need another consent."""
     try:
         return bool(signing.loads(proof, salt=CONSENT, max_age=_PROOF_SECONDS) == _content(user, application, scopes))

@@ -72,12 +72,12 @@ def fresh_login_used(request: HttpRequest, query: QueryDict) -> None:
         request.session[_IN_SESSION] = {name: proof for name, proof in proofs.items() if name != query[PARAMETER]}
 
 
-def fresh_logins_keep(request: HttpRequest) -> Proofs:
-    """The session's proofs, to be stored by `fresh_logins_put` after another user has signed in."""
+def fresh_logins_save(request: HttpRequest) -> Proofs:
+    """The session's proofs, to be stored by `fresh_logins_restore` after another user has signed in."""
     return _proofs(request)
 
 
-def fresh_logins_put(request: HttpRequest, response: HttpResponse, proofs: Proofs) -> None:
+def fresh_logins_restore(request: HttpRequest, response: HttpResponse, proofs: Proofs) -> None:
     """Move the proofs, from a cookie or another session, to the session of the user who has just signed in."""
     if proofs:
         request.session[_IN_SESSION] = proofs

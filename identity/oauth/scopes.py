@@ -40,7 +40,11 @@ def scopes_grant(
     own = _own(application, service)
     if known and not set(known) & set(API_SCOPES) and (not service or set(requested) & set(LEGACY_SCOPES)):
         known += [scope for scope in DEFAULT_API_SCOPES if scope in own]
-    fitting = [scope for scope in (known or own) if fits(application, scope, service=service, refreshable=refreshable)]
+    fitting = [
+        scope
+        for scope in (known or own)
+        if applies_to_flow(application, scope, service=service, refreshable=refreshable)
+    ]
     if not fitting:
         raise InvalidScopeError(description="The application has no scope that fits this grant.")
     return fitting
@@ -61,7 +65,7 @@ def scopes_refresh(requested: list[str], granted: list[str]) -> list[str]:
     return [*known, *(scope for scope in DEFAULT_API_SCOPES if scope in granted)]
 
 
-def fits(application: TrustedApplication, scope: str, *, service: bool, refreshable: bool) -> bool:
+def applies_to_flow(application: TrustedApplication, scope: str, *, service: bool, refreshable: bool) -> bool:
     """Whether the scope applies to the flow; `refreshable`: whether the flow has refresh tokens."""
     if scope in LEGACY_SCOPES:
         return False

@@ -31,17 +31,19 @@ def reached_by_others(host: str, base_url: str) -> str:
     return f"{reached[0]}, which other machines reach" if reached else ""
 
 
-def start_problem(host: str, port: int, base_url: str, *, debug: bool, demo: bool, knows: bool) -> str | None:
+def start_problem(host: str, port: int, base_url: str, *, debug: bool, demo: bool, accepts_risk: bool) -> str | None:
     """Reason why the web server must not start with these settings, as sentences; None if it may.
 
-    knows: the operator accepts demo logins or DEBUG on an instance that other machines can reach.
+    accepts_risk: the operator accepts demo logins or DEBUG on an instance that other machines can reach.
     """
-    return exposure_problem(host, base_url, debug=debug, demo=demo, knows=knows) or port_problem(host, port)
+    return exposure_problem(host, base_url, debug=debug, demo=demo, accepts_risk=accepts_risk) or port_problem(
+        host, port
+    )
 
 
-def exposure_problem(host: str, base_url: str, *, debug: bool, demo: bool, knows: bool) -> str | None:
+def exposure_problem(host: str, base_url: str, *, debug: bool, demo: bool, accepts_risk: bool) -> str | None:
     """Reason why these settings may not be served to other machines; None if they may, or are not."""
-    reached = "" if knows else reached_by_others(host, base_url)
+    reached = "" if accepts_risk else reached_by_others(host, base_url)
     cure = "HOST=127.0.0.1 and no BASE_URL, or add --i-know (`make run ARGS=--i-know`) if that is what you want."
     if reached and debug:
         return (
@@ -58,7 +60,7 @@ def port_problem(host: str, port: int) -> str | None:
     if not 0 < port < 65536:
         return f"PORT must be between 1 and 65535, not {port}."
     try:
-        with bound(host, port) as probe:
+        with bind(host, port) as probe:
             probe.listen(1)
     except socket.gaierror:
         return f"HOST {host!r} is not an address of this machine."
@@ -67,7 +69,7 @@ def port_problem(host: str, port: int) -> str | None:
     return None
 
 
-def bound(host: str, port: int, *, is_one_of_several: bool = False) -> socket.socket:
+def bind(host: str, port: int, *, is_one_of_several: bool = False) -> socket.socket:
     """A new socket bound to that address, not listening yet; others may be bound, too. Raises OSError."""
     family, kind, protocol, _, address = socket.getaddrinfo(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -98,7 +100,7 @@ def _sentence(host: str, port: int, error: OSError) -> str:
     return f"Nothing can listen on {host} port {port}: {error.strerror}."
 
 
-def answers(host: str, port: int, *, name: str = "localhost") -> bool:
+def is_responding(host: str, port: int, *, name: str = "localhost") -> bool:
     """Whether the web server answers there, asked as `name`: /healthz responds, also with 404."""
     connection = http.client.HTTPConnection(_UNSPECIFIED.get(host, host).strip("[]"), port, timeout=5)
     try:
@@ -118,7 +120,7 @@ def link_root(host: str, port: int, base_url: str) -> str:
     return f"http://{f'[{name}]' if ':' in name and not name.startswith('[') else name}:{port}"
 
 
-def greeting(root: str, *, demo: bool, data_dir: str) -> Iterator[str]:
+def startup_lines(root: str, *, demo: bool, data_dir: str) -> Iterator[str]:
     """The lines that are printed after a start."""
     yield ""
     yield f"  Site             {root}/"

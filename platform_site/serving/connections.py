@@ -26,7 +26,7 @@ class ClientConnection:
         self._peer = (ip_address(host.strip("[]")), int(port))
         self._descriptor: int | None = None
 
-    def break_off(self) -> None:
+    def abort(self) -> None:
         """Shut down the connection in the middle of a response, so that the client detects the truncation.
 
         The server closes it, since it notices the broken connection.
@@ -65,6 +65,6 @@ class ClientConnection:
         return (ip_address(address[0]), address[1]) == self._peer
 
 
-def break_off(client: str) -> None:
+def abort(client: str) -> None:
     """Close the connection of this client (address:port); see ClientConnection."""
-    ClientConnection(client).break_off()
+    ClientConnection(client).abort()

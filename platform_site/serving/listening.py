@@ -13,7 +13,7 @@ import struct
 import sys
 import time
 
-from platform_site.serving.addresses import bound
+from platform_site.serving.addresses import bind
 
 #: Whether the system distributes connections over sockets at one address; else the processes share one socket.
 SPREADS_CONNECTIONS = sys.platform == "linux"
@@ -36,7 +36,7 @@ _DROP_SYN = (
 
 def open_listening(host: str, port: int) -> socket.socket:
     """A socket for one of the web processes, bound and not listening yet. Raises OSError if the address is in use."""
-    return bound(host, port, is_one_of_several=SPREADS_CONNECTIONS)
+    return bind(host, port, is_one_of_several=SPREADS_CONNECTIONS)
 
 
 def drain(listening: socket.socket) -> None:

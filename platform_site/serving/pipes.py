@@ -26,7 +26,7 @@ from django.db import DatabaseError
 
 from foundation.execution_slot import yield_to_requests
 from foundation.streamed_responses import Parts
-from platform_site.serving.connections import STALLED_SECONDS, break_off
+from platform_site.serving.connections import STALLED_SECONDS, abort
 from platform_site.serving.exchange import HttpProtocol, ResponseHead
 
 logger = logging.getLogger("platform.serving")
@@ -41,8 +41,8 @@ BYTES_PER_SECOND: Final = 10_000
 LONGEST_SECONDS: Final = 3600.0
 #: Time for the server to open the pipe.
 _OPEN_SECONDS: Final = 5.0
-_LOOK_SECONDS: Final = 0.5
-_TRY_SECONDS: Final = 0.002
+_POLL_SECONDS: Final = 0.5
+_RETRY_SECONDS: Final = 0.002
 
 
 class Broken(Exception):
@@ -66,7 +66,7 @@ class Pipes:
         with self._ended:
             self._stopping.set()
             for client in self._clients:
-                break_off(client)
+                abort(client)
             self._ended.wait_for(lambda: not self._clients, STOP_SECONDS)
 
     def send(self, protocol: HttpProtocol, client: str, head: ResponseHead, parts: Parts) -> bool:
@@ -91,7 +91,7 @@ class Pipes:
                         pipe.write(part)
                         yield_to_requests()
                 except Broken:
-                    break_off(client)
+                    abort(client)
                     raise
         except Broken as exc:
             logger.info("a response was not sent to its end: %s", exc)
@@ -141,7 +141,7 @@ class _Pipe:
             with contextlib.suppress(OSError):
                 self._end = os.open(self.path, os.O_WRONLY | os.O_NONBLOCK)
                 break
-            if self._stopping.wait(_TRY_SECONDS):
+            if self._stopping.wait(_RETRY_SECONDS):
                 raise Broken("the process stops")
             if time.monotonic() > deadline:
                 raise Broken("the client has disconnected")
@@ -170,11 +170,11 @@ class _Pipe:
 
     def _wait(self, deadline: float) -> None:
         """Wait up to a moment for room in the pipe. Raises Broken for a client that reads nothing, or too slowly."""
-        room, began = select.poll(), time.monotonic()
-        room.register(self._end or -1, select.POLLOUT)
-        has_room = bool(room.poll(_LOOK_SECONDS * 1000))
+        poller, began = select.poll(), time.monotonic()
+        poller.register(self._end or -1, select.POLLOUT)
+        is_writable = bool(poller.poll(_POLL_SECONDS * 1000))
         now = time.monotonic()
-        if not has_room and now > deadline:
+        if not is_writable and now > deadline:
             raise Broken(f"the client has read nothing for {STALLED_SECONDS:.0f} seconds")
         self._waited += now - began
         if self._waited > min(LONGEST_SECONDS, STALLED_SECONDS + self._sent / BYTES_PER_SECOND):

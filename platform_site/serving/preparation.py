@@ -95,7 +95,7 @@ def prepare_pool(report: Report) -> None:
     os.umask(0o077)
     with private_files.lock(Path(settings.DATA_DIR) / "prepare.lock"):
         # Apart, as migrations: each tenant's processes would write into the pieces of memory that it leaves.
-        run_apart(lambda: _collect_static(Prepared.load(), report))
+        run_in_child_process(lambda: _collect_static(Prepared.load(), report))
         forget_processes(settings.METRICS_DIR)
 
 
@@ -109,7 +109,7 @@ def generate_keys() -> None:
         key_set()
 
 
-def holds_demo_logins() -> bool:
+def has_demo_logins() -> bool:
     """Whether the database was once filled with demo data, and so has publicly known logins.
 
     Another node may have done it, with its own DATA_DIR, so the database is asked, too.
@@ -127,7 +127,7 @@ def _migrate(prepared: Prepared, report: Report) -> None:
     if prepared.migrations == digest and prepared.databases == databases:
         return
     with _reported(report, "Preparing the database"):
-        run_apart(_migrate_all)
+        run_in_child_process(_migrate_all)
     prepared.migrations, prepared.databases = digest, _database_states()
     prepared.save()
 
@@ -138,7 +138,7 @@ def _migrate_all() -> None:
             _migrate_one(alias)
 
 
-def run_apart(work: Callable[[], object]) -> None:
+def run_in_child_process(work: Callable[[], object]) -> None:
     """Run `work` in a child process. Raises RuntimeError with the text of its exception.
 
     The exit of the child releases the fragmented memory of migrations. In this process, it would add some six megabytes
@@ -146,7 +146,7 @@ def run_apart(work: Callable[[], object]) -> None:
     """
     connections.close_all()
     receiver, sender = _FORK.Pipe(duplex=False)
-    child = _FORK.Process(target=_tell_failure, args=(work, sender), daemon=True)
+    child = _FORK.Process(target=_send_failure, args=(work, sender), daemon=True)
     child.start()
     sender.close()
     try:
@@ -158,7 +158,7 @@ def run_apart(work: Callable[[], object]) -> None:
         raise failure
 
 
-def _tell_failure(work: Callable[[], object], sender: Connection) -> None:
+def _send_failure(work: Callable[[], object], sender: Connection) -> None:
     try:
         work()
     except RuntimeError as error:  # its text is a sentence for the operator

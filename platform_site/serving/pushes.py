@@ -72,5 +72,5 @@ class ServerResponseWriter:
         now = time.monotonic()
         self._stalled_since = self._stalled_since or now
         if now - self._stalled_since > STALLED_SECONDS:
-            self._connection.break_off()
+            self._connection.abort()
         return False

@@ -41,9 +41,9 @@ OWN_SLICE_SECONDS: Final = 0.3
 LONG_SECONDS: Final = 0.01
 #: Interval of checks of the holder while there is no long request. Each check takes the interpreter lock from the
 #: holder: an interval of LONG_SECONDS cost a tenth of the processor time of keyed reads.
-LOOK_SECONDS: Final = 0.05
+CHECK_SECONDS: Final = 0.05
 #: The same while requests of several callers wait, which the holder may delay until the next check.
-LOOK_FOR_SEVERAL_SECONDS: Final = 0.015
+CHECK_SEVERAL_SECONDS: Final = 0.015
 #: Maximum wait of a preempted request in `defer` before it continues without the slot.
 DEFER_SECONDS: Final = 0.02
 #: Long work outside of requests, such as a response of a million rows, pauses while requests run: if one has begun
@@ -147,7 +147,7 @@ class Scheduler:
         with self._lock:
             self._uncount(request)
             if self._holder is request:
-                self._vacate()
+                self._free_slot()
             self._wake()
             self._listen()
 
@@ -182,8 +182,8 @@ class Scheduler:
         is_long = False
         while True:
             self._is_busy.wait()
-            look_seconds = LOOK_FOR_SEVERAL_SECONDS if len(self._queue.callers) > 1 else LOOK_SECONDS
-            time.sleep(LONG_SECONDS if is_long else look_seconds)
+            check_seconds = CHECK_SEVERAL_SECONDS if len(self._queue.callers) > 1 else CHECK_SECONDS
+            time.sleep(LONG_SECONDS if is_long else check_seconds)
             try:
                 is_long = self.preempt()
                 self.watch_clients()
@@ -209,7 +209,7 @@ class Scheduler:
                 waiting = [caller for caller in self._queue.callers if self._may_start(caller)]
                 # The holder may wait for a database lock that a deferring request has.
                 if self._deferring or any(caller != holder.caller or held >= OWN_SLICE_SECONDS for caller in waiting):
-                    self._vacate()
+                    self._free_slot()
                     self._wake()
             return True
 
@@ -266,7 +266,7 @@ class Scheduler:
         with self._lock:
             self._uncount(request)
             if self._holder is request:
-                self._vacate()
+                self._free_slot()
 
     def _wait_for_next(self) -> Request | None:
         """The next request for this thread; None if the thread should end."""
@@ -325,7 +325,7 @@ class Scheduler:
         if not self._listening:
             self._nobody_listens.notify()
 
-    def _vacate(self) -> None:
+    def _free_slot(self) -> None:
         self._holder = None
         self._slot_is_free.set()
 

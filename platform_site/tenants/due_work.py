@@ -16,7 +16,7 @@ from foundation.clock import database_now
 from jobs.models import CRON, NIGHT, RUNNING, WAITING, JobRun, JobState
 from jobs.planning import due_of
 from jobs.schedules import next_cron, next_night
-from webhooks.lease import is_first_of_lane
+from webhooks.lease import is_first_of_entity
 from webhooks.models import CircuitBreaker, TemplateHealth, WebHookDelivery
 
 #: Maximum delay: sessions expire, and daily tasks delete old data.
@@ -38,7 +38,7 @@ def _tasks(now: datetime) -> Iterator[datetime]:
 def _deliveries() -> Iterator[datetime]:
     """For each queue the time of its first attempt, or that at which its open circuit breaker permits a probe."""
     suspended = TemplateHealth.objects.filter(suspended_at__isnull=False).values("web_hook_id")
-    pending = WebHookDelivery.objects.filter(is_first_of_lane(), state="Pending").exclude(web_hook_id__in=suspended)
+    pending = WebHookDelivery.objects.filter(is_first_of_entity(), state="Pending").exclude(web_hook_id__in=suspended)
     pauses = {
         (str(each.web_hook_id), each.destination): each.open_until
         for each in CircuitBreaker.objects.filter(open_until__isnull=False)

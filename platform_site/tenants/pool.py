@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from foundation import errors
 from platform_site.serving import service_manager
-from platform_site.serving.addresses import bound
+from platform_site.serving.addresses import bind
 from platform_site.serving.children import RESTART_DELAY_SECONDS
 from platform_site.serving.console import Console
 from platform_site.serving.granian_server import BACKLOG
@@ -176,7 +176,7 @@ class Pool:
             if port is not None and (pooled.listening is None or pooled.port != port):
                 self._close(pooled)
                 pooled.port = port
-                pooled.listening = bound("127.0.0.1", port)
+                pooled.listening = bind("127.0.0.1", port)
                 pooled.listening.listen(BACKLOG)
                 pooled.listening.setblocking(False)
         except OSError as error:

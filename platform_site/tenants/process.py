@@ -84,12 +84,12 @@ def _locked(tenant: Tenant) -> Iterator[None]:
 
 def _check_exposure() -> None:
     problem = addresses.exposure_problem(
-        settings.HOST, settings.BASE_URL, debug=settings.DEBUG, demo=settings.DEMO, knows=False
+        settings.HOST, settings.BASE_URL, debug=settings.DEBUG, demo=settings.DEMO, accepts_risk=False
     )
     if (
         problem is None
         and addresses.reached_by_others(settings.HOST, settings.BASE_URL)
-        and (preparation.holds_demo_logins())
+        and (preparation.has_demo_logins())
     ):
         problem = "Its data comes from demo mode and has publicly known logins."
     if problem:
@@ -97,7 +97,7 @@ def _check_exposure() -> None:
 
 
 def _answers() -> bool:
-    return addresses.answers(settings.HOST, settings.PORT, name=settings.ALLOWED_HOSTS[0])
+    return addresses.is_responding(settings.HOST, settings.PORT, name=settings.ALLOWED_HOSTS[0])
 
 
 def _children(listening: socket.socket, counts: SharedCounts) -> list[Child]:

@@ -2,7 +2,7 @@
 
 Who: an administrator of the pages of upstream providers or event sinks, who does not know the secrets there. What: to
 name a server of theirs, which is then sent the stored secret. What prevents it: where a secret goes to is changed only
-by who enters it again (identity.kept_secrets).
+by who enters it again (identity.stored_secrets).
 """
 
 from __future__ import annotations

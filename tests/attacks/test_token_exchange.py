@@ -19,7 +19,7 @@ from django.test import Client
 
 from audit.actors import OPERATOR
 from foundation.fields import utc_now
-from identity.access_end import access_end
+from identity.access_revocation import user_access_revoke
 from identity.applications import check_application
 from identity.changes import access_changed, tokens_revoked
 from identity.dpop import nonce_now
@@ -171,7 +171,7 @@ def deactivate() -> None:
     user = User.objects.get(login="demo")
     User.objects.filter(pk=user.pk).update(active=False)
     access_changed(User)
-    access_end(user.pk, by=OPERATOR)
+    user_access_revoke(user.pk, by=OPERATOR)
 
 
 def make_external() -> None:

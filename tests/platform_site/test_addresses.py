@@ -73,14 +73,14 @@ def test_it_answers_when_it_serves_requests(status: int, expected: bool) -> None
     server = HTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     try:
-        assert addresses.answers("127.0.0.1", server.server_port) is expected
+        assert addresses.is_responding("127.0.0.1", server.server_port) is expected
     finally:
         server.shutdown()
         server.server_close()
 
 
 def test_it_does_not_answer_where_nobody_listens() -> None:
-    assert addresses.answers("127.0.0.1", free_port()) is False
+    assert addresses.is_responding("127.0.0.1", free_port()) is False
 
 
 @pytest.mark.parametrize(
@@ -97,8 +97,8 @@ def test_the_link_that_people_get(host: str, base_url: str, expected: str) -> No
 
 
 def test_the_greeting_names_demo_logins_in_demo_mode_only() -> None:
-    assert "admin/admin" in "\n".join(addresses.greeting("http://x", demo=True, data_dir="/d"))
-    assert "admin/admin" not in "\n".join(addresses.greeting("http://x", demo=False, data_dir="/d"))
+    assert "admin/admin" in "\n".join(addresses.startup_lines("http://x", demo=True, data_dir="/d"))
+    assert "admin/admin" not in "\n".join(addresses.startup_lines("http://x", demo=False, data_dir="/d"))
 
 
 def test_the_curl_line_finds_the_token_in_the_answer() -> None:

@@ -36,7 +36,9 @@ def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, settings: Settings) -
             (tmp_path / "static").mkdir(exist_ok=True)
 
     monkeypatch.setattr(preparation, "call_command", record)
-    monkeypatch.setattr(preparation, "run_apart", lambda work: work())  # another process could not record here
+    monkeypatch.setattr(
+        preparation, "run_in_child_process", lambda work: work()
+    )  # another process could not record here
     monkeypatch.setattr("platform_site.serving.preparation.connections.close_all", lambda: None)
     monkeypatch.setattr(preparation, "get_commands", dict)
     monkeypatch.setattr(preparation, "key_set", lambda: recorded.append("key_set"))
@@ -96,7 +98,9 @@ def test_a_database_made_before_the_first_release_is_refused(
 ) -> None:
     """Its migrations had other names, so platform_site's, which runs before the domain's, is not recorded."""
     settings.DATA_DIR = tmp_path
-    monkeypatch.setattr(preparation, "run_apart", lambda work: work())  # another process would not see this change
+    monkeypatch.setattr(
+        preparation, "run_in_child_process", lambda work: work()
+    )  # another process would not see this change
     MigrationRecorder(connection).record_unapplied("platform_site", "0001_initial")
     with pytest.raises(RuntimeError, match="made by another version of the platform"):
         preparation.prepare(silent)
@@ -104,16 +108,16 @@ def test_a_database_made_before_the_first_release_is_refused(
 
 def test_what_runs_apart_leaves_nothing_here_but_its_failure() -> None:
     left: list[str] = []
-    preparation.run_apart(lambda: left.append("memory"))
+    preparation.run_in_child_process(lambda: left.append("memory"))
     assert left == []
 
     def fail() -> None:
         raise RuntimeError("the database is of another version")
 
     with pytest.raises(RuntimeError, match="the database is of another version"):
-        preparation.run_apart(fail)
+        preparation.run_in_child_process(fail)
     with pytest.raises(RuntimeError, match="ended from outside"):
-        preparation.run_apart(lambda: os.kill(os.getpid(), signal.SIGKILL))
+        preparation.run_in_child_process(lambda: os.kill(os.getpid(), signal.SIGKILL))
 
 
 def test_a_missing_or_broken_memory_means_that_all_is_due(
@@ -169,7 +173,7 @@ class TestDemoData:
         preparation.prepare(silent)
         preparation.prepare(silent)
         assert seeded == [["manage.py", "seed_demo", "--size", "small"]]
-        assert preparation.holds_demo_logins()
+        assert preparation.has_demo_logins()
 
     def test_it_is_loaded_into_another_database_again(
         self, db: None, seeded: list[list[str]], monkeypatch: pytest.MonkeyPatch
@@ -183,7 +187,7 @@ class TestDemoData:
         settings.DEMO = False
         preparation.prepare(silent)
         assert seeded == []
-        assert not preparation.holds_demo_logins()
+        assert not preparation.has_demo_logins()
 
     def test_a_failure_is_shown_and_not_remembered(
         self, db: None, seeded: list[list[str]], monkeypatch: pytest.MonkeyPatch

@@ -101,7 +101,7 @@ class Migration(migrations.Migration):
                     models.Index(
                         fields=["state", "web_hook_id", "destination", "next_attempt_time_utc"], name="delivery_due"
                     ),
-                    models.Index(fields=["web_hook_id", "state", "entity_id", "sequence"], name="delivery_lane"),
+                    models.Index(fields=["web_hook_id", "state", "entity_id", "sequence"], name="delivery_order"),
                     models.Index(
                         condition=models.Q(("finish_time_utc__isnull", False)),
                         fields=["finish_time_utc"],

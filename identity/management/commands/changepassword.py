@@ -12,7 +12,7 @@ from django.db import transaction
 from audit.actors import OPERATOR
 from identity.factors.notices import PASSWORD_CHANGED, user_notify
 from identity.management.support import PlatformCommand, user_get
-from identity.passwords import access_revoke
+from identity.passwords import password_access_revoke
 
 
 class Command(changepassword.Command, PlatformCommand):
@@ -31,6 +31,6 @@ class Command(changepassword.Command, PlatformCommand):
         user = user_get(options["username"] or getpass.getuser())
         if not options["keep_access"]:
             with transaction.atomic():
-                access_revoke(user, by=OPERATOR)
+                password_access_revoke(user, by=OPERATOR)
         user_notify(user, PASSWORD_CHANGED, by=OPERATOR)
         return result

@@ -53,7 +53,7 @@ class Command(BaseCommand):
             return
         serves_web = options["only"] != "worker"
         if serves_web:
-            self._check_address(host, port, knows=options["i_know"])
+            self._check_address(host, port, accepts_risk=options["i_know"])
         started = time.monotonic()
         try:
             preparation.prepare(console.say)
@@ -68,7 +68,7 @@ class Command(BaseCommand):
         try:
             supervisor.start()
             up = supervisor.wait_until(
-                lambda: not serves_web or addresses.answers(host, port), timeout_seconds=READY_TIMEOUT_SECONDS
+                lambda: not serves_web or addresses.is_responding(host, port), timeout_seconds=READY_TIMEOUT_SECONDS
             )
             if up:
                 if serves_web:
@@ -108,13 +108,13 @@ class Command(BaseCommand):
             pool.stop()
         console.say("Stopped.")
 
-    def _check_address(self, host: str, port: int, *, knows: bool) -> None:
+    def _check_address(self, host: str, port: int, *, accepts_risk: bool) -> None:
         # The settings module has checked the same before writing files, unless another program calls the command.
         problem = addresses.start_problem(
-            host, port, settings.BASE_URL, debug=settings.DEBUG, demo=settings.DEMO, knows=knows
+            host, port, settings.BASE_URL, debug=settings.DEBUG, demo=settings.DEMO, accepts_risk=accepts_risk
         )
         reached = addresses.reached_by_others(host, settings.BASE_URL)
-        if problem is None and reached and not knows and preparation.holds_demo_logins():
+        if problem is None and reached and not accepts_risk and preparation.has_demo_logins():
             problem = (
                 f"The data in {settings.DATA_DIR}, or in its database, comes from demo mode and holds logins that "
                 f"everybody knows, so it is not served at {reached}. Use another DATA_DIR or DATABASE_URL, or add "
@@ -125,7 +125,7 @@ class Command(BaseCommand):
 
     def _greet(self, console: Console, host: str, port: int) -> None:
         root = addresses.link_root(host, port, settings.BASE_URL)
-        for line in addresses.greeting(root, demo=settings.DEMO, data_dir=str(settings.DATA_DIR)):
+        for line in addresses.startup_lines(root, demo=settings.DEMO, data_dir=str(settings.DATA_DIR)):
             console.say(line)
 
 

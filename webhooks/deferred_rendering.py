@@ -31,7 +31,7 @@ _EMPTY = (None, "")
 
 
 @dataclass(frozen=True, slots=True)
-class LateDelivery:
+class DeferredDelivery:
     """A delivery that is rendered and inserted by the commit, in this request or in a later one (KeepableWrite).
 
     template   guid
@@ -103,7 +103,7 @@ class LateDelivery:
 
 
 def copied(record: Record) -> Record:
-    """A copy of the entity, for `LateDelivery.at_event`."""
+    """A copy of the entity, for `DeferredDelivery.at_event`."""
     return _copy(record, dict(record.values), record.custom)
 
 
@@ -118,9 +118,9 @@ def _reason(hidden: str) -> str:
 
 
 @write_handlers.function(_WRITE_HANDLER)
-def late_deliveries_insert_stored(dataset: UnitOfWork, payloads: Sequence[dict[str, Any]]) -> None:
-    """Render and insert what `LateDelivery.freeze` stored."""
-    LateDelivery.write_all([_thawed(dataset, **payload) for payload in payloads])
+def deferred_deliveries_insert_stored(dataset: UnitOfWork, payloads: Sequence[dict[str, Any]]) -> None:
+    """Render and insert what `DeferredDelivery.freeze` stored."""
+    DeferredDelivery.write_all([_thawed(dataset, **payload) for payload in payloads])
 
 
 def _thawed(
@@ -132,13 +132,13 @@ def _thawed(
     custom: dict[str, Any],
     events: Mapping[str, Sequence[Any]],
     **others: str,
-) -> LateDelivery:
+) -> DeferredDelivery:
     declared = repositories[repository]
     known = {name: thaw(declared.attributes[name], value) for name, value in values.items()}
     record = Record(dataset, declared, entity, "Added", known)
     record.custom = custom
     named = {name: _FROM_TEXT[kind](value) if kind else value for name, (kind, value) in events.items()}
-    return LateDelivery(at_event=record, events=named, **others)
+    return DeferredDelivery(at_event=record, events=named, **others)
 
 
 #: Kind of an event attribute's value that JSON lacks → its reader.

@@ -17,7 +17,7 @@ def secret_field(label: str | _StrPromise, help_text: str | _StrPromise) -> form
     return forms.CharField(label=label, help_text=help_text, required=False, max_length=500, widget=widget)
 
 
-class KeptSecretForm(forms.ModelForm):  # type: ignore[type-arg]
+class StoredSecretForm(forms.ModelForm):  # type: ignore[type-arg]
     """A form whose empty secret keeps the stored one, unless its destination is changed.
 
     Otherwise an editor who does not know the secret could send it to another server.

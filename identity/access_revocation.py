@@ -13,7 +13,7 @@ from identity.oauth.issue import user_revoke
 from identity.sessions import CLOSED_BY_ADMINISTRATOR, session_close_user
 
 
-def access_end(user_id: str, reason: str = CLOSED_BY_ADMINISTRATOR, *, by: Actor) -> None:
+def user_access_revoke(user_id: str, reason: str = CLOSED_BY_ADMINISTRATOR, *, by: Actor) -> None:
     """Close the user's licensed sessions and revoke the tokens of applications. Personal tokens stay; they are refused
     while the user is inactive.
     """
