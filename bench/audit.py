@@ -58,7 +58,7 @@ def _measure(count: int) -> None:
             seal = entry_seal(SignedIn.name, at, "alice", subject, content)
             row = Row(position, SignedIn.name, at, "alice", subject, content, seal, position, "")
             previous = entry_hash(previous, row, position)
-            # Not str(): a millionth of all times have no fraction, and the zone's offset would stand in its place.
+            # Not str(), which omits a fraction of 0: then the offset of the zone would be cut off instead.
             stored = at.strftime("%Y-%m-%d %H:%M:%S.%f") if connection.vendor == "sqlite" else at
             rows.append((*row[:2], stored, *row[3:8], previous))
         with connection.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""What calculated attributes cost a page: `.venv/bin/python -m bench.calculated [--turns N]`.
+"""Cost of calculated attributes in a page: `.venv/bin/python -m bench.calculated [--turns N]`.
 
 Goals (spec 10.1): a page of 1,000 products with three attributes that the database computes takes at most twice as long
 as the page without them; a page of 100 with one JavaScript attribute at most 40 ms longer. Processor time of this
@@ -52,12 +52,12 @@ def main() -> None:
 
 
 def _of(module: str, name: str) -> Any:
-    """A member of a module that needs Django to be set up."""
+    """An attribute of a module that can be imported only after django.setup()."""
     return getattr(importlib.import_module(module), name)
 
 
 def define() -> None:
-    """The attributes of products."""
+    """Define the attributes of products."""
     dataset = _of("domain.dataset.dataset", "Dataset")(_of("identity.context", "system_context")())
     for name, (operator, parameters) in DEFINITIONS.items():
         values = {"Name": name, "Caption": {"EN": name}, "RepositoryName": PRODUCTS, "IsActive": True}
@@ -90,7 +90,7 @@ def measure(turns: int) -> None:
                 found = read(repository, parsed, ctx, representation)
                 times[name].append(clock() - started)
                 assert found.rows == rows
-        # The first turn makes the plans.
+        # The first turn fills the cache of plans.
         medians = {name: statistics.median(spent[1:]) for name, spent in times.items()}
         without, with_them = medians.values()
         for name, median in medians.items():

@@ -1,4 +1,4 @@
-"""What custom entities cost: `python -m bench.custom_entities [--postgresql postgres://…/postgres] [--rows 10000]`.
+"""Cost of custom entities: `python -m bench.custom_entities [--postgresql postgres://…/postgres] [--rows 10000]`.
 
 Goals (spec 10.3): with 500 custom entities of 5,000 attributes the first answer after a start comes at most 10 s later
 than without, and requests are not slower. Beside it, reads of a custom entity that has attributes and rows of the
@@ -19,7 +19,7 @@ from bench.operations import first_product
 
 ENTITIES, ATTRIBUTES = 500, 10
 FIRST_ANSWER_SECONDS = 10.0
-#: Differences below this are those of two runs of the same.
+#: Smaller differences are noise.
 NOISE = 1.05
 _ROUNDS, _SECONDS, _CONNECTIONS = 5, 2.0, 4
 #: Set of an entity that has attributes and rows of the products.
@@ -91,7 +91,7 @@ def main() -> None:
 
 
 def _reads(servers: Servers) -> dict[str, str]:
-    """What → path behind the set's name."""
+    """Name → the part of the URL after the set's name."""
     key = first_product(servers)
     return {"GET by key": f"({key})?$select={SELECT}", "page of 100": f"?$top=100&$select={SELECT}"}
 
@@ -103,7 +103,7 @@ def _print_pair(name: str, servers: Servers, custom: str, shipped: str) -> None:
 
 
 def _print_many(prepared: Instance) -> None:
-    """The first answer and requests for products, without and with many custom entities."""
+    """Compare the first response and reads of products without and with many custom entities."""
     before = _measured(prepared)
     started = time.perf_counter()
     prepared.manage("shell", "-v0", "-c", _DEFINE_MANY)
@@ -124,7 +124,7 @@ def _verdict(reached: bool) -> str:
 
 
 def _measured(prepared: Instance) -> dict[str, float]:
-    """Seconds from the start of the server to its first answer, and processor time of reads of products in ms."""
+    """(seconds from the server's start to its first response, processor time of reads of products in ms)."""
     started = time.perf_counter()
     with serving(prepared) as servers:
         fetch(f"{servers.root}{floor.SET}?$top=1", servers.headers)
@@ -135,7 +135,7 @@ def _measured(prepared: Instance) -> dict[str, float]:
 
 
 def _cpu_ms(servers: Servers, path: str) -> float:
-    """Processor time of the server for one answer."""
+    """Processor time of the server for one response."""
     request = Request("GET", f"{servers.root}{path}".replace(" ", "%20"), servers.headers)
     answers(request, seconds=0.3, connections=_CONNECTIONS)
     used: list[float] = []

@@ -1,9 +1,9 @@
 # ruff: noqa: E402  (the settings must be chosen before Django is imported)
-"""What dry runs cost: `python -m bench.dry_runs [--turns 60]`. On SQLite, or on an empty database by DATABASE_URL.
+"""Cost of dry runs: `python -m bench.dry_runs [--turns 60]`. On SQLite, or on an empty database by DATABASE_URL.
 
-Goal (spec 12, 12.1): a dry run costs at most 1.15 times the real request. Both are asked of the service in one process,
-one after the other, so that what else the machine does meets both alike; the medians are compared. Processor time is
-that of this process; the whole time includes the database's.
+Goal (spec 12, 12.1): a dry run costs at most 1.15 times the real request. Both run in this process,
+alternating, so that other load on the machine affects both alike; the medians are compared. Processor time is that of
+this process; elapsed time includes the database's.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tests.rules.cast import ORDERS, World, make_world, set_value, warn, write_r
 GOAL = 1.15
 SALES_ORDERS = "Crm_Sales_SalesOrders"
 #: (method, path, body) of the n-th request.
-Asked = tuple[str, str, Any]
+Sent = tuple[str, str, Any]
 
 
 def main() -> None:
@@ -57,7 +57,7 @@ def main() -> None:
         print(f"{name:<26} processor time × {processor:.3f} ({verdict}), time × {whole:.3f}", flush=True)
 
 
-def _requests(world: World) -> dict[str, Callable[[], Asked]]:
+def _requests(world: World) -> dict[str, Callable[[], Sent]]:
     head = {
         "DocumentType": {"@odata.id": f"Systems_Documents_DocumentTypes({world.document_type})"},
         "Customer": {"@odata.id": f"Crm_Sales_Customers({world.customer})"},
@@ -70,17 +70,17 @@ def _requests(world: World) -> dict[str, Callable[[], Asked]]:
     def payment_type() -> dict[str, Any]:
         return {"Code": new_guid()[-8:], "Name": {"EN": "Any"}}
 
-    def patch() -> Asked:
+    def patch() -> Sent:
         return "PATCH", path, {"ReferenceDocumentNo": new_guid()[-12:]}
 
-    def batch() -> Asked:
+    def batch() -> Sent:
         parts = [
             {"id": str(number), "method": "PATCH", "url": path, "body": patch()[2], "headers": {}}
             for number in range(10)
         ]
         return "POST", "$batch", {"requests": parts}
 
-    def imported() -> Asked:
+    def imported() -> Sent:
         kind = {"@odata.type": "Erp.Finance_Payments_PaymentType"}
         objects = [{**kind, **payment_type()} for _ in range(20)]
         return "POST", "Import", {"loggingLevel": 0, "objects": objects}
@@ -95,16 +95,16 @@ def _requests(world: World) -> dict[str, Callable[[], Asked]]:
     }
 
 
-def _ratios(world: World, make: Callable[[], Asked], turns: int) -> tuple[float, float]:
-    """Median of dry runs through median of real requests: of processor time, and of time."""
+def _ratios(world: World, make: Callable[[], Sent], turns: int) -> tuple[float, float]:
+    """Median of dry runs divided by that of real requests: (of processor time, of elapsed time)."""
     processor: dict[bool, list[float]] = {True: [], False: []}
     whole: dict[bool, list[float]] = {True: [], False: []}
     for turn in range(turns + 5):
-        # Each goes first in half of the turns.
+        # Each is first in half of the turns.
         for dry in (turn % 2 == 0, turn % 2 == 1):
-            asked = make()
+            sent = make()
             before = time.thread_time(), time.perf_counter()
-            response = _handle(world, asked, dry=dry)
+            response = _handle(world, sent, dry=dry)
             after = time.thread_time(), time.perf_counter()
             assert response.status < 300, response.body
             if turn >= 5:  # before, caches are filled
@@ -114,8 +114,8 @@ def _ratios(world: World, make: Callable[[], Asked], turns: int) -> tuple[float,
     return ratios[0], ratios[1]
 
 
-def _handle(world: World, asked: Asked, *, dry: bool) -> ODataResponse:
-    method, path, body = asked
+def _handle(world: World, sent: Sent, *, dry: bool) -> ODataResponse:
+    method, path, body = sent
     context: CallContext = world.context.with_(scopes=frozenset({"read", "update", "exec"}))
     if dry:
         context = context.with_(prefer=parse_prefer("erpnet.dry-run"))

@@ -1,4 +1,4 @@
-"""What is measured of a model that administrators extended: custom entities and calculated attributes."""
+"""Measured operations on a model that administrators have extended: custom entities, calculated attributes."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def extend(prepared: Instance) -> None:
 
 
 def extended(servers: Servers) -> list[Measured]:
-    """Reads of what `extend` defined, beside the floor's reads of products."""
+    """Reads of the extensions, compared with the floor's reads of products."""
     first, items = first_product(servers), f"{servers.root}{ITEMS}"
-    asked = [
+    queries = [
         ("custom entity by key", 0.15, f"{items}({first})?$select={SELECT}", f"/one/{first}"),
         ("custom, page of 100", 0.40, f"{items}?$top=100&$select={SELECT}", "/page/100"),
         (
@@ -31,5 +31,5 @@ def extended(servers: Servers) -> list[Measured]:
     ]
     return [
         Measured(name, goal, Request("GET", ours, servers.headers), Request("GET", servers.bare + bare, {}))
-        for name, goal, ours, bare in asked
+        for name, goal, ours, bare in queries
     ]

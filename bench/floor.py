@@ -1,9 +1,9 @@
-"""The floor: a bare WSGI app that answers the measured requests from the same database, with orjson and no more.
+"""The floor: a bare WSGI app that responds to the measured requests from the same database, with orjson only.
 
-No framework, no authentication, no permissions, no rules of business: what is left when a platform does nothing. Reads
-give the same JSON as the platform, which bench.run checks before it measures; writes store rows of the same columns and
-read one back. On SQLite it uses the platform's own file by the sqlite3 module, on PostgreSQL psycopg, both with one
-connection for each thread and statements that never change.
+It has no framework, authentication, permissions or business rules. Reads return the same JSON as the platform, which
+bench.run checks before it measures; writes insert rows with the same columns and read one of them. It opens the
+platform's SQLite file by the sqlite3 module, or PostgreSQL by psycopg, with one connection for each thread and constant
+statements.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ COLUMNS = (
 SELECT = ",".join(name for name, _ in COLUMNS)
 LINE_SELECT = "LineNo,Quantity,UnitPrice,LineAmount"
 ORDER_SELECT = "DocumentNo,DocumentDate,State,TotalLineAmount,Customer"
-#: SQLite keeps decimals as integers; how many of them make one.
+#: SQLite stores decimals as integers, multiplied by this.
 _RATE, _LIST_PRICE, _UNIT_PRICE, _QUANTITY, _AMOUNT = 10**6, 10**4, 10**5, 10**3, 10**2
 _STATES = {0: "New", 5: "Adjustment", 10: "Planned", 20: "FirmPlanned", 30: "Released", 40: "Completed", 50: "Closed"}
 
@@ -194,7 +194,7 @@ _CONTAINS = _sql(
     "SELECT COUNT(*) FROM domain_product WHERE "
     + ("instr(part_number, ?) > 0" if IS_SQLITE else "strpos(part_number, ?) > 0")
 )
-# A name is JSON, a text for each language; the first condition spares most rows the second.
+# A name is JSON with a text for each language; the first condition excludes most rows from the second.
 _NAMED = _sql(
     "SELECT COUNT(*) FROM domain_product WHERE instr(name, ?) > 0 "
     "AND EXISTS (SELECT 1 FROM json_each(name) e WHERE instr(e.value, ?) > 0)"
@@ -229,7 +229,7 @@ _TOTALS = (
 )
 
 
-# --- answers ------------------------------------------------------------------------------------------------------
+# --- responses ---------------------------------------------------------------------------------------------------
 
 
 def _page(count: int) -> bytes:
@@ -295,7 +295,7 @@ def _totals() -> bytes:
 
 
 def _template(table: str) -> tuple[str, dict[str, Any]]:
-    """(the statement that inserts a row of all columns, the values of some row that is there)."""
+    """(statement that inserts a row of all columns, values of an existing row)."""
     known: dict[str, tuple[str, dict[str, Any]]] = getattr(_local, "templates", {})
     _local.templates = known
     if table not in known:

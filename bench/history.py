@@ -1,20 +1,18 @@
 # ruff: noqa: E402  (the settings must be chosen before Django is imported)
-"""What the change history costs: `.venv/bin/python -m bench.history [--turns N]`.
+"""The cost of the change history: `.venv/bin/python -m bench.history [--turns N]`.
 
 Goal (spec 12, 12.2): POST and PATCH of a product, and POST of an order with ten lines, cost at most 15 % more at
-level 3 than at level 0. Processor time of whole requests inside one process, the levels in turns.
+level 3 than at level 0. Measures the processor time of whole requests in one process, alternating the levels.
 
-A page by key as of a time costs at most three times one of now (12.3).
+A page by key as of a time costs at most three times a page of the current rows (12.3).
 
-Needs nothing that runs already: a data directory of its own.
+Creates a data directory and a database.
 """
 
 from __future__ import annotations
 
 import argparse
-import io
 import itertools
-import json
 import os
 import statistics
 import subprocess
@@ -23,7 +21,6 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -34,19 +31,14 @@ import django
 
 django.setup()
 
-from django.test import Client
-
+from bench.in_process import product_references, service_sender
 from domain.dataset.commit.tracking import CACHE_VERSION
 from domain.dataset.dataset import Dataset
 from domain.dataset.tables.history import RepositoryTracking
 from domain.entities.general_products import Product
 from foundation import cache_versions
 from foundation.fields import utc_now
-from identity.demo import seed_identity
-from platform_site.wsgi import application
 from tests.rules.cast import ORDERS, PRODUCTS, World, make_world
-from tests.support.api import ROOT as ODATA
-from tests.support.api import service_api
 
 REQUESTS_A_TURN = 15
 #: Products of the pages.
@@ -81,9 +73,7 @@ def main() -> None:
 
 
 def measure_reads(world: World, turns: int) -> None:
-    """Pages as of a time, of products of which a tenth was changed since, against pages of now; in turns."""
-    like = Dataset(world.context).load(PRODUCTS, world.product)
-    assert like is not None
+    """Compare pages as of a time, after which a tenth of the products was changed, with pages of the current rows."""
     stored = Product.objects.get(pk=world.product)
     fields = {
         each.attname: getattr(stored, each.attname) for each in Product._meta.concrete_fields if each.name != "id"
@@ -102,8 +92,7 @@ def measure_reads(world: World, turns: int) -> None:
         for record in dataset.load_many(PRODUCTS, keys[start : start + 100]).values():
             dataset.set(record, "Name", {"EN": "changed since"})
         dataset.commit()
-    seed_identity()
-    send = _sender(f"Bearer {service_api(Client(headers={'Host': 'localhost'})).token}")
+    send = service_sender()
     for title, query in {
         "page of 100 by key": "$top=100&$orderby=Id",
         "page of 50, filtered and ordered": "$top=50&$orderby=PartNumber&$filter=startswith(PartNumber,'M1')",
@@ -112,7 +101,7 @@ def measure_reads(world: World, turns: int) -> None:
         for turn in range(turns * 4):
             option = list(spent)[turn % 2]
             began = time.process_time()
-            send("GET", "General_Products_Products", None, query + option)
+            send("GET", f"General_Products_Products?{query}{option}", None)
             if turn > 3:
                 spent[option].append(time.process_time() - began)
         now, then = (statistics.median(each) * 1000 for each in spent.values())
@@ -120,20 +109,8 @@ def measure_reads(world: World, turns: int) -> None:
 
 
 def requests(world: World) -> dict[str, Callable[[], None]]:
-    """The measured requests, given to the application as the web server does."""
-    like = Dataset(world.context).load(PRODUCTS, world.product)
-    assert like is not None
-    sets = {
-        "ProductGroup": "ProductGroups",
-        "ProductType": "ProductTypes",
-        "MeasurementUnit": "MeasurementUnits",
-        "BaseMeasurementCategory": "MeasurementCategories",
-    }
-    references = {
-        name: {"@odata.id": f"General_Products_{entity_set}({like.values[name]})"} for name, entity_set in sets.items()
-    }
-    seed_identity()
-    send = _sender(f"Bearer {service_api(Client(headers={'Host': 'localhost'})).token}")
+    """The measured requests, sent to the application in this process."""
+    references, send = product_references(world), service_sender()
     numbers = itertools.count()
     line = {
         "Product": {"@odata.id": f"General_Products_Products({world.product})"},
@@ -151,53 +128,22 @@ def requests(world: World) -> dict[str, Callable[[], None]]:
     def post() -> None:
         send(
             "POST",
-            "General_Products_Products",
+            "General_Products_Products?$select=Id",
             {"PartNumber": f"H{next(numbers)}", "Name": {"EN": "Posted"}, **references},
         )
 
     def patch() -> None:
-        send("PATCH", f"General_Products_Products({world.product})", {"Name": {"EN": f"Chair {next(numbers)}"}})
+        send(
+            "PATCH",
+            f"General_Products_Products({world.product})?$select=Id",
+            {"Name": {"EN": f"Chair {next(numbers)}"}},
+        )
 
     return {
         "POST of a product": post,
         "PATCH of a product": patch,
-        "POST of an order with 10 lines": lambda: send("POST", "Crm_Sales_SalesOrders", order),
+        "POST of an order with 10 lines": lambda: send("POST", "Crm_Sales_SalesOrders?$select=Id", order),
     }
-
-
-def _sender(authorization: str) -> Callable[..., None]:
-    fixed = {
-        "SCRIPT_NAME": "",
-        "CONTENT_TYPE": "application/json",
-        "SERVER_NAME": "localhost",
-        "SERVER_PORT": "80",
-        "SERVER_PROTOCOL": "HTTP/1.1",
-        "REMOTE_ADDR": "127.0.0.1",
-        "HTTP_HOST": "localhost",
-        "HTTP_AUTHORIZATION": authorization,
-        "wsgi.url_scheme": "http",
-        "wsgi.errors": sys.stderr,
-    }
-    statuses: list[str] = []
-
-    def start(status: str, headers: list[tuple[str, str]], failure: Any = None, /) -> Any:
-        statuses.append(status)
-
-    def send(method: str, path: str, values: Any, query: str = "$select=Id") -> None:
-        body = b"" if values is None else json.dumps(values).encode()
-        environ = {
-            **fixed,
-            "REQUEST_METHOD": method,
-            "PATH_INFO": f"{ODATA}{path}",
-            "QUERY_STRING": query,
-            "CONTENT_LENGTH": str(len(body)),
-            "wsgi.input": io.BytesIO(body),
-        }
-        content = b"".join(application(environ, start))
-        if statuses.pop()[0] != "2":
-            raise RuntimeError(content.decode())
-
-    return send
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Instances to measure: a database with demo data, servers as the platform itself starts them, their processor time."""
+"""Instances to measure: a database with demo data, servers as the platform starts them, their processor time."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg
 
 from platform_site.serving import granian_server
 
 BASE = Path(__file__).resolve().parent.parent
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """A prepared database: the environment of processes on it, and where the floor finds it."""
+    """A prepared database: the environment of its processes, and its file or URL for the floor."""
 
     environment: dict[str, str]
     database: str
@@ -39,11 +39,11 @@ class Instance:
         run_manage(self.environment, *arguments)
 
     def load(self, products: int, orders: int) -> None:
-        """Make it so many mass products and orders of five lines; what is there already stays."""
+        """Fill it up to this number of mass products and orders of five lines."""
         mass = f"from domain.demo.mass_data import load_mass_data as load; load({products}, {orders}, lambda *_: None)"
         self.manage("shell", "-v0", "-c", mass)
         if not self.database.endswith(".sqlite3"):
-            # What autovacuum would have done a minute later.
+            # As autovacuum does a minute later.
             self.manage(
                 "shell", "-v0", "-c", "from django.db import connection as c; c.cursor().execute('VACUUM ANALYZE')"
             )
@@ -51,7 +51,7 @@ class Instance:
 
 @contextmanager
 def instance(database_url: str, size: str = "small") -> Iterator[Instance]:
-    """An instance of its own, removed afterwards: on SQLite, or in a new database on the PostgreSQL server given."""
+    """A temporary instance: on SQLite, or in a new database on the given PostgreSQL server."""
     directory = Path(tempfile.mkdtemp(prefix="bench-"))
     try:
         if not database_url:
@@ -101,7 +101,7 @@ def run_manage(environment: dict[str, str], *arguments: str) -> None:
     subprocess.run([sys.executable, "manage.py", *arguments], cwd=BASE, env=environment, check=True, stdout=sys.stderr)
 
 
-#: Of each server that is measured.
+#: Worker processes of each measured server.
 PROCESSES = 2
 
 
@@ -112,7 +112,7 @@ def serve_platform(port: int, environment: dict[str, str]) -> subprocess.Popen[b
 
 
 def serve_as_installed(port: int) -> None:
-    """Serve without the packages of developers: pyarrow imports pandas, of 50 MB, where it is installed."""
+    """Serve without the packages of developers: pyarrow imports pandas (50 MB) if it is installed."""
     sys.meta_path.insert(0, _NoPandas())
     granian_server.serve("127.0.0.1", port, workers=PROCESSES)
 
@@ -124,7 +124,7 @@ class _NoPandas(MetaPathFinder):
 
 
 def serve(application: str, port: int, environment: dict[str, str]) -> subprocess.Popen[bytes]:
-    """Another application under the same server, one thread a process: what suits work that never waits best."""
+    """Another application under the same server, with one thread a process, the fastest for work that never waits."""
     command = [
         sys.executable, "-m", "granian", "--interface", "wsgi", "--host", "127.0.0.1", "--port", str(port),
         "--workers", str(PROCESSES), "--blocking-threads", "1", "--no-access-log", "--log-level", "error", application,
@@ -146,13 +146,13 @@ class Servers:
 
     @property
     def headers(self) -> dict[str, str]:
-        """What a caller of the platform sends."""
+        """Headers of a request to the platform."""
         return {"Authorization": f"Bearer {self.token}"}
 
 
 @contextmanager
 def serving(prepared: Instance) -> Iterator[Servers]:
-    """Both servers, ready; stopped afterwards."""
+    """Start both servers, wait until they respond, and stop them at the end."""
     port, bare_port = free_port(), free_port()
     base = f"http://127.0.0.1:{port}"
     root = f"{base}/api/domain/odata/"
@@ -166,7 +166,7 @@ def serving(prepared: Instance) -> Iterator[Servers]:
         wait_for(port)
         wait_for(bare_port)
         bare, is_sqlite = f"http://127.0.0.1:{bare_port}", prepared.database.endswith(".sqlite3")
-        yield Servers(root, bare, token(port), servers[0].pid, servers[1].pid, data_dir, is_sqlite)
+        yield Servers(root, bare, token(base), servers[0].pid, servers[1].pid, data_dir, is_sqlite)
     finally:
         for server in servers:
             server.terminate()
@@ -175,43 +175,46 @@ def serving(prepared: Instance) -> Iterator[Servers]:
 
 
 def cpu_seconds(process: int) -> float:
-    """Processor time that a process and its children have used so far; 0 where the system does not tell."""
-    parents: dict[int, tuple[int, int]] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:  # it has just ended
-            continue
-        parents[int(path.parent.name)] = int(fields[1]), int(fields[11]) + int(fields[12])
-    family, total = {process}, 0
-    while family:
-        total += sum(parents[each][1] for each in family if each in parents)
-        family = {each for each, (parent, _) in parents.items() if parent in family}
-    return total / _TICKS
+    """Processor time that a process and its running descendants have used so far."""
+    times = (each.cpu_times() for each in _running(process))
+    return sum(each.user + each.system for each in times)
+
+
+def resident_mb(process: int) -> float:
+    """Memory of a process and its running descendants; shared pages count for each of them."""
+    return sum(each.memory_info().rss for each in _running(process)) / 1e6
+
+
+def _running(process: int) -> list[psutil.Process]:
+    try:
+        root = psutil.Process(process)
+        return [root, *root.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
 
 
 def fetch(url: str, headers: dict[str, str]) -> Any:
-    """The JSON at an address."""
+    """The JSON at a URL."""
     with urllib.request.urlopen(urllib.request.Request(url, headers=headers)) as answer:
         return json.load(answer)
 
 
-def token(port: int) -> str:
-    """An access token of the demo's service application."""
-    form = "grant_type=client_credentials&client_id=ServiceDemoClient&client_secret=DEMO"
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/id/connect/token", form.encode()) as answer:
+def token(base: str, scope: str = "") -> str:
+    """An access token of the demo's service application; by default with all of its scopes."""
+    form = f"grant_type=client_credentials&client_id=ServiceDemoClient&client_secret=DEMO&scope={scope}"
+    with urllib.request.urlopen(f"{base}/id/connect/token", form.encode()) as answer:
         return str(json.load(answer)["access_token"])
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """A port on which no process listens."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])
 
 
 def wait_for(port: int) -> None:
-    """Until somebody accepts connections; TimeoutError after a minute."""
+    """Wait until the port accepts connections. Raises TimeoutError after a minute."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         try:
@@ -219,4 +222,4 @@ def wait_for(port: int) -> None:
             return
         except OSError:
             time.sleep(0.05)
-    raise TimeoutError(f"nobody listens on port {port}")
+    raise TimeoutError(f"no process listens on port {port}")

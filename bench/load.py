@@ -1,4 +1,4 @@
-"""A load generator that takes little of the machine: raw sockets, kept open, in processes of their own."""
+"""A load generator with little overhead: persistent raw sockets in separate processes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request to repeat. `body` makes the body of the n-th one; None: there is none."""
+    """One request to repeat. `body` returns the body of the n-th one; None for requests without a body."""
 
     method: str
     url: str
@@ -24,60 +24,62 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
-    """What came in how many seconds: the time that each answer took, in milliseconds, shortest first."""
+class Responses:
+    """The latencies of the responses in milliseconds, sorted, and the duration of the measurement."""
 
     latencies: list[float]
     seconds: float
 
     @property
     def count(self) -> int:
-        """How many answers came."""
+        """Number of responses."""
         return len(self.latencies)
 
     def percentile(self, share: float) -> float:
-        """The time within which this share of the answers came, in milliseconds; 0 without any."""
+        """The latency in milliseconds that this share of the responses does not exceed; 0 without responses."""
         return self.latencies[min(self.count - 1, int(self.count * share))] if self.latencies else 0.0
 
 
 def requests_per_second(request: Request, *, seconds: float, connections: int) -> float:
-    """Answers per second over all connections. Raises RuntimeError for an answer that is not 2xx."""
-    measured = answers(request, seconds=seconds, connections=connections)
+    """Responses per second over all connections. Raises RuntimeError for a response that is not 2xx."""
+    measured = measure_responses(request, seconds=seconds, connections=connections)
     return measured.count / measured.seconds
 
 
-#: The server spreads the connections over its processes in this time, in which nothing is counted.
+#: Warm-up, in which the server distributes the connections over its processes; its responses are not counted.
 SPREAD_SECONDS = 1.5
 
 
-def answers(request: Request, *, seconds: float, connections: int, begin: Callable[[], None] = lambda: None) -> Answers:
-    """Repeat the request for so long over so many connections, once they are spread; `begin` is called then.
+def measure_responses(
+    request: Request, *, seconds: float, connections: int, begin: Callable[[], None] = lambda: None
+) -> Responses:
+    """Repeat the request over the connections for `seconds` after the warm-up; calls `begin` after the warm-up.
 
-    Raises RuntimeError for an answer that is not 2xx.
+    Raises RuntimeError for a response that is not 2xx.
     """
     context = multiprocessing.get_context("fork")
-    answered: SimpleQueue[array[float] | int] = context.SimpleQueue()
+    results: SimpleQueue[array[float] | int] = context.SimpleQueue()
     started = time.perf_counter() + SPREAD_SECONDS
     workers = [
-        context.Process(target=_work, args=(request, started, started + seconds, number, answered))
+        context.Process(target=_work, args=(request, started, started + seconds, number, results))
         for number in range(connections)
     ]
     for worker in workers:
         worker.start()
     time.sleep(max(0.0, started - time.perf_counter()))
     begin()
-    found = [answered.get() for _ in workers]
+    found = [results.get() for _ in workers]
     took = time.perf_counter() - started
     for worker in workers:
         worker.join()
     for each in found:
         if isinstance(each, int):
-            raise RuntimeError(f"{request.method} {request.url} answered {each}")
-    return Answers(sorted(itertools.chain.from_iterable(each for each in found if not isinstance(each, int))), took)
+            raise RuntimeError(f"{request.method} {request.url} results {each}")
+    return Responses(sorted(itertools.chain.from_iterable(each for each in found if not isinstance(each, int))), took)
 
 
-def _work(request: Request, start: float, end: float, number: int, answered: SimpleQueue[array[float] | int]) -> None:
-    """Put the latencies of one connection into the queue, or the status of the answer that is not 2xx."""
+def _work(request: Request, start: float, end: float, number: int, results: SimpleQueue[array[float] | int]) -> None:
+    """Put the latencies of one connection into the queue, or the status of a response that is not 2xx."""
     parts = urlsplit(request.url)
     target = parts.path + (f"?{parts.query}" if parts.query else "")
     head = f"{request.method} {target} HTTP/1.1\r\nHost: {parts.netloc}\r\n"
@@ -85,21 +87,21 @@ def _work(request: Request, start: float, end: float, number: int, answered: Sim
     address = parts.hostname or "", parts.port or 80
     connection = _connect(address)
     sent, latencies = 0, array("f")
-    while (asked := time.perf_counter()) < end:
+    while (sent_at := time.perf_counter()) < end:
         body = request.body(number * 1_000_000 + sent) if request.body is not None else b""
         length = f"Content-Length: {len(body)}\r\n" if request.body is not None else ""
         connection.sendall(f"{head}{length}\r\n".encode() + body)
-        status, is_last = _answer(connection)
+        status, is_last = _read_response(connection)
         if is_last:
             connection.close()
             connection = _connect(address)
         if not 200 <= status < 300:
-            answered.put(status)
+            results.put(status)
             return
         sent += 1
         if (now := time.perf_counter()) >= start:
-            latencies.append((now - asked) * 1000)
-    answered.put(latencies)
+            latencies.append((now - sent_at) * 1000)
+    results.put(latencies)
 
 
 def _connect(address: tuple[str, int]) -> socket.socket:
@@ -108,8 +110,8 @@ def _connect(address: tuple[str, int]) -> socket.socket:
     return connection
 
 
-def _answer(connection: socket.socket) -> tuple[int, bool]:
-    """Read one answer to its end; its status, and whether the server ends the connection with it."""
+def _read_response(connection: socket.socket) -> tuple[int, bool]:
+    """Read one response; returns its status, and whether the server closes the connection after it."""
     data = b""
     while b"\r\n\r\n" not in data:
         part = connection.recv(1 << 18)

@@ -1,7 +1,7 @@
-"""Millions of rows on PostgreSQL in minutes: copies of the mass data, made by the database.
+"""Millions of rows on PostgreSQL in minutes: copies of the mass data, inserted by SQL.
 
-A copy has the keys of its original with the number of the copy in them, and refers to the copies of what the original
-refers to. Tests of the demo's own loader show that the originals are as the write engine makes them.
+The keys of a copy are those of its original with the number of the copy in them, and its references are changed in the
+same way. Tests of the demo's loader show that the originals equal those of the write engine.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from psycopg.sql import SQL, Composable, Identifier, Literal
 
 from domain.demo.items import Kind, demo_guid
 
-#: Mass rows that are copied, and the tables with the kinds of their keys.
+#: Numbers of copied mass rows, and table → (key column, kind of the keys).
 PRODUCTS, ORDERS = 100_000, 10_000
 _TABLES = {
     "domain_product": ("id", Kind.MASS_PRODUCT),
@@ -20,14 +20,14 @@ _TABLES = {
     "domain_salesorder": ("document_ptr_id", Kind.MASS_ORDER),
     "domain_salesorderline": ("id", Kind.MASS_ORDER_LINE),
 }
-#: Column → the number of the original in its text, which begins with M and has so many digits.
+#: Numbered column, whose text is M and a number → (digits of the number, number of originals).
 _NUMBERED = {"part_number": (7, PRODUCTS), "document_no": (9, ORDERS)}
 
 
 def multiply(database_url: str, products: int, orders: int) -> None:
-    """Copy the loaded mass data until there are so many products and orders, whole multiples of PRODUCTS and ORDERS."""
+    """Copy the loaded mass data up to these numbers, which are whole multiples of PRODUCTS and ORDERS."""
     with psycopg.connect(database_url, autocommit=True) as connection:
-        connection.execute("SET session_replication_role = replica")  # what refers to what needs no check
+        connection.execute("SET session_replication_role = replica")  # skips the checks of foreign keys
         connection.execute("SET maintenance_work_mem = '1GB'")
         for table, (key, kind) in _TABLES.items():
             copies = (products // PRODUCTS if "product" in table else orders // ORDERS) - 1
@@ -57,7 +57,7 @@ def _copy(connection: psycopg.Connection, table: str, key: str, kind: Kind, copi
 
 
 def _value(column: str, type: str) -> Composable:
-    """What a copy has in a column; keys of mass data have the number of the copy behind the version digit."""
+    """The value of a copy's column; keys of mass data have the number of the copy after the version digit."""
     name = Identifier(column)
     if column in _NUMBERED:
         digits, originals = _NUMBERED[column]

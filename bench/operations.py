@@ -1,4 +1,4 @@
-"""What is measured: the same work asked of the platform and of the floor."""
+"""The measured operations: the same work as requests to the platform and to the floor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench import floor
 from bench.instance import Servers, fetch
 from bench.load import Request
 
-#: What a `$batch` carries; its row counts the requests inside.
+#: Number of requests in a `$batch`.
 BATCH_PARTS = 20
 
 
@@ -27,13 +27,13 @@ class Measured:
 
 
 def reading(servers: Servers) -> list[Measured]:
-    """The reads; raises SystemExit where the two sides do not answer alike."""
+    """The reads. Raises SystemExit if the two sides respond differently."""
     products, orders, lines = (f"{servers.root}{name}" for name in (floor.SET, floor.ORDERS, floor.LINES))
     product = f"$select={floor.SELECT}"
     first = first_product(servers)
     totals = "aggregate(LineAmountValue with sum as Total,$count as Number)"
     expanded = f"Lines($select={floor.LINE_SELECT};$expand=Product($select={floor.SELECT}))"
-    asked = [
+    queries = [
         ("GET by key", 0.30, f"{products}({first})?{product}", f"/one/{first}"),
         ("page of 100 × 12", 0.65, f"{products}?$top=100&{product}", "/page/100"),
         ("page of 1,000 × 12", 0.90, f"{products}?$top=1000&{product}", "/page/1000"),
@@ -50,7 +50,7 @@ def reading(servers: Servers) -> list[Measured]:
             f"{orders}?$top=50&$select={floor.ORDER_SELECT}&$expand={expanded}",
             "/expanded",
         ),
-        # An index alone answers the first; the second looks into each row.
+        # The first is answered from an index alone, the second reads each row.
         ("$count, code contains", 0.85, f"{products}/$count?$filter=contains(PartNumber,'77')", "/count"),
         ("$count, name contains", 0.85, f"{products}/$count?$filter=contains(Name,'77')", "/named"),
         (
@@ -68,10 +68,10 @@ def reading(servers: Servers) -> list[Measured]:
         ),
     ]
     found: list[Measured] = []
-    for name, goal, ours, theirs in asked:
+    for name, goal, ours, theirs in queries:
         url = urllib.parse.quote(ours, safe=":/?$=&,;()'@")
         if fetch(url, servers.headers) != fetch(f"{servers.bare}{theirs}", {}):
-            raise SystemExit(f"{name}: the platform and the floor do not answer alike")
+            raise SystemExit(f"{name}: the platform and the floor respond differently")
         found.append(
             Measured(name, goal, Request("GET", url, servers.headers), Request("GET", servers.bare + theirs, {}))
         )
@@ -110,7 +110,7 @@ def writing(servers: Servers) -> list[Measured]:
 
 
 def _order(servers: Servers) -> bytes:
-    """An order as a client sends it: what is needed, and ten lines."""
+    """The body of an order with the required attributes and ten lines."""
     like = "$top=1&$select=DocumentType,EnterpriseCompany,Store,Customer"
     known = fetch(f"{servers.root}{floor.ORDERS}?{like}", servers.headers)["value"][0]
     head = {name: known[name] for name in ("DocumentType", "EnterpriseCompany", "Store", "Customer")}

@@ -1,4 +1,4 @@
-"""What pages of the admin cost the server: processor time of warm requests, on an instance with many orders.
+"""Cost of admin pages: processor time of warm requests, on an instance with many orders.
 
     python -m bench.pages [--orders 10000] [--database postgres://…/postgres] [--profile "list of orders"]
 
@@ -33,7 +33,7 @@ _LINES = 45
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A page and the most milliseconds that it may take."""
+    """A page and its maximum time in milliseconds."""
 
     name: str
     path: str
@@ -41,7 +41,7 @@ class Measured:
 
 
 def pages() -> list[Measured]:
-    """The pages, of the instance that Django is set up for."""
+    """The measured pages of the instance of this process."""
     orders: Any = apps.get_model("domain", "SalesOrder")._default_manager
     order = orders.filter(state="New").order_by("-pk").values_list("pk", flat=True)[0]
     listed = "/admin/domain/salesorder/"

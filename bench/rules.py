@@ -1,12 +1,12 @@
 # ruff: noqa: E402  (the settings must be chosen before models are imported)
-"""What rules cost a commit: `python -m bench.rules [--turns N] [--elsewhere N]`.
+"""Cost of rules in a commit: `python -m bench.rules [--turns N] [--elsewhere N]`.
 
 Goals (spec 05, 5.5): a commit that matches no rule costs at most 3 % more than with no rules at all; 1,000 active rules
 on other repositories cost nothing measurable.
 
-Processor time of the committing thread, in short turns of every arm one after another, so that whatever else the
-machine does meets all of them alike. Of each turn the ratio to the first arm is taken, and of the ratios the median;
-the second arm repeats the first, and shows how far two equal things lie apart here. Needs nothing that runs already.
+Processor time of the committing thread, in short alternating turns of the arms, so that other load on the machine
+affects all of them alike. Prints the median over the turns of the ratio to the first arm. The second arm repeats the
+first one, and so shows the noise of the measurement. Creates a database.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def write_rules(elsewhere: int) -> World:
-    """`elsewhere` rules on other repositories, ten on products: five act, of five the condition does not hold."""
+    """`elsewhere` rules on other repositories, and ten on products, of which five match."""
     others = (
         "Crm.Sales.Customers",
         "General.Currencies.Currencies",
@@ -84,7 +84,7 @@ def write_rules(elsewhere: int) -> World:
 
 
 def switch(prefix: str) -> None:
-    """Only the rules whose codes begin so are active; "" for none. Compiled before the clock runs."""
+    """Activate and compile only the rules whose codes have this prefix; "" for none."""
     UserBusinessRule.objects.update(is_active=False)
     if prefix:
         UserBusinessRule.objects.filter(code__startswith=prefix).update(is_active=True)
@@ -94,7 +94,7 @@ def switch(prefix: str) -> None:
 
 
 def committer(world: World) -> Callable[[], None]:
-    """Commits one new product."""
+    """A function that commits one new product."""
     numbers = iter(range(10**9))
 
     def commit() -> None:
@@ -123,7 +123,7 @@ def measure(turns: int, elsewhere: int) -> None:
     for _ in range(turns):
         for name, prefix in arms.items():
             switch(prefix)
-            # What compiling left behind (garbage, cold caches) is no cost of a commit.
+            # Garbage and cold caches of the compilation are no cost of a commit.
             gc.collect()
             for _ in range(WARM_UP_COMMITS):
                 commit()

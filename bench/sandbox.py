@@ -1,4 +1,4 @@
-"""What the script sandbox costs: `.venv/bin/python bench/sandbox.py`. No settings and no database are needed.
+"""Cost of the script sandbox: `.venv/bin/python bench/sandbox.py`. No settings and no database are needed.
 
 Goals (spec 04.1): a trivial run 3 ms at most, a host call 100 µs at most beside what answers it; 8 clients that run
 50 ms scripts keep every core at work.
@@ -24,7 +24,7 @@ from scripts.sandbox.pool import SandboxPool
 from scripts.sandbox.process import WorkerProcess
 
 BRIDGE = "globalThis.call = (method, ...args) => host(method, ...args)"
-# The size of a prelude that wraps a whole domain: what the next run's context costs to prepare.
+# A prelude of the size of one that wraps a whole domain: the cost of preparing the next context.
 LARGE_PRELUDE = BRIDGE + "\n" + "\n".join(
     f"function wrap{i}(target, name) {{ if (name in target) return target[name]; return call('get', name, {i}) }}"
     for i in range(400)
@@ -105,7 +105,7 @@ def kill_ms(pool: SandboxPool) -> float:
 
 
 def scaling(pool: SandboxPool) -> None:
-    """Eight clients with scripts that compute for 50 ms: how many cores' worth of work is done."""
+    """Throughput of eight clients whose scripts compute for 50 ms, in cores."""
     million_ms = median_ms(lambda: pool.run("for (let i = 0; i < 1e6; i++);"), 5)
     loops = int(50 / million_ms * 1e6)
     source = f"for (let i = 0; i < {loops}; i++);"
@@ -116,7 +116,7 @@ def scaling(pool: SandboxPool) -> None:
             list(senders.map(lambda _: pool.run(source), range(runs)))
             return (time.perf_counter() - begun) * 1000
 
-    # Side by side, each the median of some rounds: other load on the machine weighs on both.
+    # Alternating, each the median of some rounds: other load on the machine affects both.
     rounds = [(elapsed(1, 20) / 20, elapsed(8, 80) / 80) for _ in range(5)]
     show("script of 50 ms, one client", statistics.median(one for one, _ in rounds), "ms")
     speedup = statistics.median(one / eight for one, eight in rounds)

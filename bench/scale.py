@@ -1,10 +1,10 @@
-"""Does a request cost the same wherever its page is, and however large the set (spec 13, 13.7)?
+"""Cost of requests by the position of the page and the size of the set (spec 13, 13.7).
 
     python -m bench.scale [--postgresql postgres://…/postgres] [--few 10000] [--many 1000000] [--orders 1000 1000]
 
 Reads by indexed attributes and writes are measured with few products and orders, and again with many. `print_pages`,
-which `make bench` prints too, compares page 1,000 of a set with page 1. Requests come one after the other over one
-connection, and the least time of many is compared: what others do on the machine only ever adds to it.
+which `make bench` prints too, compares page 1,000 of a set with page 1. Requests are sent one by one over one
+connection. The minimum of many times is compared, because other load on the machine only increases a time.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from bench.multiplied import ORDERS, PRODUCTS, multiply
 from bench.operations import writing
 
 _REPEATS = 60
-#: How many times as dear a page may become with the set.
+#: Maximum ratio of the times with the large and with the small set.
 GOAL = 2.0
 _PAGE_ROWS = 10
 _PAGES = 1_000
 
 _SELECTED = f"$select={floor.SELECT}"
 _PREFIX = f"{floor.SET}?$filter=startswith(PartNumber,'M00047')&$orderby=PartNumber"
-#: What → what is read; the rows are among the first thousands, and so in the small set and the large.
+#: Name → URL; the rows are among the first thousands, which both sets have.
 READ = {
     "GET by key": f"{floor.SET}({{product}})?{_SELECTED}",
     "one part number": f"{floor.SET}?$filter=PartNumber eq 'M0004711'&{_SELECTED}",
@@ -47,7 +47,7 @@ READ = {
 
 
 class Caller:
-    """Asks the platform over one connection that stays open."""
+    """Sends requests to the platform over one persistent connection."""
 
     def __init__(self, servers: Servers, **headers: str) -> None:
         self._root = servers.root
@@ -55,7 +55,7 @@ class Caller:
         self._connection = http.client.HTTPConnection(urllib.parse.urlsplit(servers.root).netloc)
 
     def get(self, url: str) -> Any:
-        """The JSON at an address, absolute or below the service root."""
+        """The JSON at a URL, absolute or below the service root."""
         # A link of the platform is encoded already.
         target = url if url.startswith("http") else self._root + urllib.parse.quote(url, safe=":/?$=&,;()'@")
         self._connection.request("GET", target, headers=self._headers)
@@ -65,12 +65,12 @@ class Caller:
             raise SystemExit(f"{url} answered {answer.status}: {body[:300]!r}")
         return json.loads(body)
 
-    def least_ms(self, url: str) -> float:
-        """The shortest time to an answer."""
-        return _least_ms(lambda: self.get(url))
+    def minimum_ms(self, url: str) -> float:
+        """The minimum time of a read in milliseconds."""
+        return _minimum_ms(lambda: self.get(url))
 
-    def least_ms_to_post(self, request: Request) -> float:
-        """The shortest time to the answer of a write."""
+    def minimum_ms_to_post(self, request: Request) -> float:
+        """The minimum time of a write in milliseconds."""
         assert request.body is not None
         bodies = [request.body(number) for number in range(_REPEATS)]
         target = urllib.parse.urlsplit(request.url)
@@ -82,42 +82,42 @@ class Caller:
             if answer.status != 201:
                 raise SystemExit(f"{request.url} answered {answer.status}: {body[:300]!r}")
 
-        return _least_ms(post)
+        return _minimum_ms(post)
 
 
-def _least_ms(ask: Callable[[], object]) -> float:
+def _minimum_ms(request: Callable[[], object]) -> float:
     times: list[float] = []
     for _ in range(_REPEATS):
         started = time.perf_counter()
-        ask()
+        request()
         times.append(time.perf_counter() - started)
     return min(times) * 1000
 
 
 def print_pages(servers: Servers) -> None:
-    """Page 1,000 against page 1 of the products, in the order of the key and in another."""
+    """Compare page 1,000 of the products with page 1, ordered by key and by another attribute."""
     caller = Caller(servers, Prefer=f"odata.maxpagesize={_PAGE_ROWS}")
     print(f"\nPage {_PAGES:,} against page 1, of {_PAGE_ROWS} rows")
     for name, options in (("by key", ""), ("by PartNumber desc", "&$orderby=PartNumber desc")):
         first = url = f"{floor.SET}?$select=PartNumber,Name,ProductGroup{options}"
         for _ in range(_PAGES - 1):
             url = caller.get(url)["@odata.nextLink"]
-        early, late = caller.least_ms(first), caller.least_ms(url)
+        early, late = caller.minimum_ms(first), caller.minimum_ms(url)
         print(f"  {name:<28}{late:7.2f} ms against {early:.2f} ms: {late / early:.2f}", flush=True)
 
 
 def measure(servers: Servers) -> dict[str, float]:
-    """What → the shortest time to an answer in milliseconds."""
+    """Name → minimum time in milliseconds."""
     caller, tracking = Caller(servers), Caller(servers, Prefer="odata.track-changes")
     product = caller.get(f"{floor.SET}?$filter=PartNumber eq 'M0000001'&$select=Id,ProductGroup")["value"][0]
     known = {"product": product["Id"], "group": product["ProductGroup"]["@odata.id"]}
-    found = {name: caller.least_ms(url.format(**known)) for name, url in READ.items()}
+    found = {name: caller.minimum_ms(url.format(**known)) for name, url in READ.items()}
     page = tracking.get(f"{_PREFIX}&{_SELECTED}")
     while "@odata.deltaLink" not in page:
         page = tracking.get(page["@odata.nextLink"])
-    found |= {entry.name: caller.least_ms_to_post(entry.ours) for entry in writing(servers)}
-    # Among what has changed since are the products and orders of these writes.
-    found["delta, nothing of it"] = caller.least_ms(page["@odata.deltaLink"])
+    found |= {entry.name: caller.minimum_ms_to_post(entry.ours) for entry in writing(servers)}
+    # The changes since the delta link include the products and orders of these writes.
+    found["delta, nothing of it"] = caller.minimum_ms(page["@odata.deltaLink"])
     return found
 
 

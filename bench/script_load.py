@@ -1,23 +1,20 @@
-"""Scripts through HTTP while others ask too: `.venv/bin/python -m bench.script_load [--seconds 4] [--rounds 5]`.
+"""Scripts through HTTP beside other requests: `.venv/bin/python -m bench.script_load [--seconds 4] [--rounds 5]`.
 
 Goals (spec 04, 4.1; issue 7): 8 clients whose scripts compute for 50 ms keep every core at work; endless scripts leave
-the p99 of other requests at most twice what it is on an idle instance. Starts an instance of its own.
+the p99 of other requests at most twice that of an idle instance. Starts an instance.
 
-Rounds take the two sides in turns, and ratios are taken within a round: other load on the machine weighs on both.
+Rounds alternate the two sides, and ratios are computed within a round: other load on the machine slows both down.
 """
 
 from __future__ import annotations
 
 import argparse
 import http.client
-import json
 import os
 import statistics
 import sys
 import threading
 import time
-import urllib.parse
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +22,7 @@ from urllib.parse import urlsplit
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from bench.instance import token
 from tests.support.platform import LivePlatform, start_platform
 
 CLIENTS = 8
@@ -33,7 +31,7 @@ HOSTILE = ("for (;;);", "for (;;) Transaction.rollback()")
 
 
 class Client:
-    """One connection, kept open, with a token."""
+    """A persistent connection with a token."""
 
     def __init__(self, platform: LivePlatform, token: str) -> None:
         self._connection = http.client.HTTPConnection(urlsplit(platform.base_url).netloc, timeout=60)
@@ -41,7 +39,7 @@ class Client:
         self._headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
 
     def get(self, path: str) -> int:
-        """The status of the answer."""
+        """The status of the response."""
         return self._ask("GET", path, None)[0]
 
     def execute(self, source: str) -> tuple[int, bytes]:
@@ -55,19 +53,6 @@ class Client:
         return answer.status, answer.read()
 
 
-def token_of(platform: LivePlatform) -> str:
-    """A token of the demo's service."""
-    form = {
-        "grant_type": "client_credentials",
-        "client_id": "ServiceDemoClient",
-        "client_secret": "DEMO",
-        "scope": "DomainApi read exec",
-    }
-    data = urllib.parse.urlencode(form).encode()
-    with urllib.request.urlopen(f"{platform.base_url}/id/connect/token", data) as answer:
-        return str(json.load(answer)["access_token"])
-
-
 def main() -> None:
     """Start, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -75,15 +60,15 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     with start_platform(settings={"RATE_LIMIT_PER_MINUTE": "0"}) as platform:
-        token = token_of(platform)
-        overhead(platform, token)
-        scaling(platform, token, options.rounds)
+        service_token = token(platform.base_url, "DomainApi+read+exec")
+        overhead(platform, service_token)
+        scaling(platform, service_token, options.rounds)
         for source in HOSTILE:
-            latency(platform, token, source, options.seconds, options.rounds)
+            latency(platform, service_token, source, options.seconds, options.rounds)
 
 
 def overhead(platform: LivePlatform, token: str) -> None:
-    """A trivial script beside a request of the same kind that runs none."""
+    """Compare a trivial script with a request of the same kind without a script."""
     client = Client(platform, token)
     pairs = [
         (timed(lambda: client.execute("1")), timed(lambda: client.get("Crm_Customers?$top=0"))) for _ in range(300)
@@ -94,7 +79,7 @@ def overhead(platform: LivePlatform, token: str) -> None:
 
 
 def scaling(platform: LivePlatform, token: str, rounds: int) -> None:
-    """Cores' worth of work that 8 clients get done, over what one gets done."""
+    """Compare the throughput of 8 clients with that of one."""
     first = Client(platform, token)
     million = statistics.median(timed(lambda: first.execute("for (let i = 0; i < 1e6; i++);")) for _ in range(9))
     empty = statistics.median(timed(lambda: first.execute("1")) for _ in range(20))
@@ -109,7 +94,7 @@ def scaling(platform: LivePlatform, token: str, rounds: int) -> None:
 
 
 def elapsed(platform: LivePlatform, token: str, source: str, clients: int, runs: int) -> float:
-    """Milliseconds until every client has had so many runs."""
+    """Milliseconds until every client has finished `runs` runs."""
 
     def work() -> None:
         client = Client(platform, token)
@@ -129,7 +114,7 @@ def elapsed(platform: LivePlatform, token: str, source: str, clients: int, runs:
 
 
 def latency(platform: LivePlatform, token: str, hostile: str, seconds: float, rounds: int) -> None:
-    """p99 of a GET beside two clients of the hostile script, over p99 without."""
+    """Compare the p99 of a GET beside two clients of the hostile script with the p99 without them."""
     client = Client(platform, token)
     path = "General_Products_Products?$top=20"
     assert client.get(path) == 200
@@ -147,7 +132,7 @@ def latency(platform: LivePlatform, token: str, hostile: str, seconds: float, ro
 
 @contextmanager
 def beside(platform: LivePlatform, token: str, source: str) -> Iterator[None]:
-    """Two clients that send the script again and again."""
+    """Within the block, two clients repeat the script."""
     stop = threading.Event()
 
     def work() -> None:
@@ -168,7 +153,7 @@ def beside(platform: LivePlatform, token: str, source: str) -> Iterator[None]:
 
 
 def samples(request: Callable[[], object], seconds: float) -> list[float]:
-    """Milliseconds of each request, as many as go into the time."""
+    """Milliseconds of each request sent within the time."""
     found = []
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
@@ -177,14 +162,14 @@ def samples(request: Callable[[], object], seconds: float) -> list[float]:
 
 
 def timed(request: Callable[[], object]) -> float:
-    """Milliseconds."""
+    """Milliseconds of the request."""
     begun = time.perf_counter()
     request()
     return (time.perf_counter() - begun) * 1000
 
 
 def p99(found: list[float]) -> float:
-    """Of the samples."""
+    """The 99th percentile of the samples."""
     return sorted(found)[int(len(found) * 0.99)]
 
 

@@ -1,10 +1,10 @@
 # ruff: noqa: E402  (the settings must be chosen before models are imported)
-"""What scripts cost above the sandbox: `.venv/bin/python -m bench.scripts` (a database of its own, in memory).
+"""Cost of scripts beyond the sandbox: `.venv/bin/python -m bench.scripts` (with a database in memory).
 
 Goals (spec 04, 4.1): a trivial script 3 ms at most over the request's own cost, a domain call 100 µs plus its query.
 
-Host and worker take turns, so their processor time together is what a run takes on a machine with nothing else to do,
-but for the kernel's switching between them. On a busy machine only that can be judged.
+Host and worker alternate, so the sum of their processor times is the duration of a run on an idle machine, but for the
+context switches. On a busy machine only this sum is meaningful.
 """
 
 from __future__ import annotations
@@ -89,14 +89,14 @@ def main() -> None:
 
 
 def cpu(run: Callable[[str], float], source: str) -> float:
-    """Milliseconds of this process, which other load on the machine does not blur."""
+    """Processor time of this process in milliseconds."""
     begun = time.process_time()
     run(source)
     return (time.process_time() - begun) * 1000
 
 
 def both(run: Callable[[str], float], source: str, times: int) -> float:
-    """Milliseconds of this process and its workers, the median of so many runs."""
+    """Processor time of this process and its workers in milliseconds, the median of `times` runs."""
 
     def spent() -> float:
         return time.process_time() + sum(worker.cpu_seconds() for worker in services.pool()._workers)
@@ -110,7 +110,7 @@ def both(run: Callable[[str], float], source: str, times: int) -> float:
 
 
 def pause(run: Callable[[str], float], source: str) -> float:
-    """A run with time before it for the worker to make its next context ready."""
+    """A run after a pause, in which the worker prepares its next context."""
     time.sleep(0.01)
     return run(source)
 
@@ -123,12 +123,12 @@ def bare(pool: object) -> float:
 
 
 def median(measure: Callable[[], float], times: int) -> float:
-    """Of so many measurements."""
+    """The median of `times` measurements."""
     return statistics.median(measure() for _ in range(times))
 
 
 def show(what: str, number: float, unit: str) -> None:
-    """One line."""
+    """Print a line."""
     print(f"{what:55} {number:10.3f} {unit}")
 
 

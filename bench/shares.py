@@ -1,4 +1,4 @@
-"""How the web processes of an instance share its requests."""
+"""The shares of an instance's web processes in its requests."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 from prometheus_client.mmap_dict import MmapedDict
 
-#: A run in which a process answered more or less of the requests measures the chance of who accepted.
+#: Valid shares of a process; other runs measure the distribution of connections.
 FAIR = (0.35, 0.65)
 
 
 def requests_by_process(data_dir: Path) -> Counter[int]:
-    """Process id → requests that the process has answered so far, from the files of its metrics."""
+    """Process id → number of requests so far, from the files of the process's metrics."""
     answered: Counter[int] = Counter()
     for file in data_dir.glob("metrics/*/counter_*.db"):
         for key, value, _, _ in MmapedDict.read_all_values_from_file(str(file)):  # type: ignore[no-untyped-call]

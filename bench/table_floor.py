@@ -1,5 +1,5 @@
 # ruff: noqa: E402  (Django must be ready before the encoders are imported)
-"""The floor of long answers: `python -m bench.table_floor FORMAT DATABASE`, in the environment of an instance.
+"""The floor of long responses: `python -m bench.table_floor FORMAT DATABASE`, in the environment of an instance.
 
 A bare cursor and the encoder of a format, which sends nothing to anybody. DATABASE is a file of SQLite or a postgres://
 address. Prints the seconds by the clock and by processor time, and the bytes.
@@ -30,7 +30,7 @@ def main(form_name: str, database: str) -> None:
     is_sqlite = not database.startswith("postgres")
     query = TableQuery("sqlite" if is_sqlite else "postgresql", "", (), tuple(_column(*each) for each in COLUMNS))
     (form,) = [each for each in FORMATS if each.name == form_name]
-    # What is imported when it is asked for.
+    # Imported only for the format that uses it.
     list(form.encode(query, []))
     cursor: Any
     if is_sqlite:

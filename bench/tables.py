@@ -1,12 +1,12 @@
-"""What a long answer of the Table API costs: `python -m bench.tables [--rows 1000000] [--postgresql URL] [--rounds 3]`.
+"""Cost of long responses of the Table API: `python -m bench.tables [--rows 1000000] [--postgresql URL] [--rounds 3]`.
 
-The floor is a bare cursor and the same encoder, in a process of its own (bench.table_floor), which sends nothing to
-anybody. Floor and platform take turns. Printed for each format: seconds, time to the first byte, and the platform's
-share of the floor, by the clock and by processor time; then the most memory that a web process took beside a slow
-reader and one that has vanished; then the Domain API's times with and without two long answers beside.
+The floor is a bare cursor and the same encoder in a separate process (bench.table_floor), which discards its output.
+Floor and platform alternate. Prints for each format: seconds, time to the first byte, and the platform's share of the
+floor, by elapsed and by processor time; then the maximum memory of a web process with a slow client and a disconnected
+one; then the latencies of the Domain API with and without two concurrent long responses.
 
 Goals (spec 11, 11.1): 1,000,000 rows of 12 columns in 60 s as JSON and 25 s as Arrow, 0.6 and 0.5 of the floor; the
-first byte after 200 ms; 120 MB; the slowest hundredth of the Domain API's answers takes at most twice as long.
+first byte after 200 ms; 120 MB; the p99 of the Domain API at most doubles.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _MEGABYTE = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A long answer: seconds to its first byte and its last, processor time of the server, bytes."""
+    """A long response: seconds to its first and last byte, processor time of the server, bytes."""
 
     first: float
     whole: float
@@ -59,7 +59,7 @@ class Sent:
 
 
 class Analyst:
-    """Reads tables as a client that does nothing with them."""
+    """A client that reads and discards tables."""
 
     def __init__(self, servers: Servers) -> None:
         self._servers = servers
@@ -74,7 +74,7 @@ class Analyst:
         return connection
 
     def read(self, form: str) -> Sent:
-        """A whole table."""
+        """Read a whole table."""
         used, started = cpu_seconds(self._servers.platform_process), time.perf_counter()
         with self.begin(table(form)) as connection:
             head = connection.recv(64)
@@ -125,7 +125,7 @@ def _compare(analyst: Analyst, prepared: Instance, form: str, rounds: int) -> No
 
 
 def _print_memory(analyst: Analyst, servers: Servers, forms: Sequence[str]) -> None:
-    """The most that a process takes beyond what it has between two long answers."""
+    """Print the maximum memory of a web process beyond its memory between two long responses."""
     before = {pid: _resident(pid, is_new=True) for pid in _web_processes(servers)}
     slow = analyst.begin(table("json"))
     gone = analyst.begin(table("json"))
@@ -137,7 +137,7 @@ def _print_memory(analyst: Analyst, servers: Servers, forms: Sequence[str]) -> N
     most = max(_resident(pid) - least for pid, least in before.items())
     slow.close()
     print(
-        f"  memory beside a slow reader and one that has vanished: {most / _MEGABYTE:.0f} MB more than before",
+        f"  memory with a slow client and a disconnected one: {most / _MEGABYTE:.0f} MB more than before",
         flush=True,
     )
 
@@ -149,7 +149,7 @@ def _web_processes(servers: Servers) -> list[int]:
 
 
 def _resident(pid: int, *, is_new: bool = False) -> int:
-    """The most memory at once; is_new: from now on."""
+    """Peak memory of the process; is_new: restarts its measurement now."""
     if is_new:
         with open(f"/proc/{pid}/clear_refs", "w") as file:
             file.write("5")
@@ -169,7 +169,7 @@ def _print_latency(servers: Servers) -> None:
     for name, share in (("median", 0.5), ("p99", 0.99)):
         least, most = (sorted(times)[int(len(times) * share)] * 1000 for times in (idle, busy))
         print(
-            f"  Domain API, {name:<6} {least:6.2f} ms alone, {most:6.2f} ms beside two long answers: {most / least:.2f}"
+            f"  Domain API, {name:<6} {least:6.2f} ms alone, {most:6.2f} ms with two long responses: {most / least:.2f}"
         )
 
 
@@ -211,7 +211,7 @@ def _read_on(servers: Servers, form: str) -> None:
 
 def main() -> None:
     """Prepare and measure."""
-    parser = argparse.ArgumentParser(description="Measure long answers of the Table API.")
+    parser = argparse.ArgumentParser(description="Measure long responses of the Table API.")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--formats", default=",".join(FORMATS))

@@ -1,5 +1,5 @@
 # ruff: noqa: E402  (the settings must be chosen before Django is imported)
-"""What Domain transactions cost: `.venv/bin/python bench/transactions.py`. A database of its own, in a temporary place.
+"""Cost of Domain transactions: `.venv/bin/python bench/transactions.py`. Creates a temporary database.
 
 Goals (spec 03, 3.2): a PATCH by key with 1,000 pending entities costs at most 1.5 times what it costs with 10; a set
 query pays only for pending rows of the repositories that it touches; 10,000 inserts are committed in seconds.
@@ -40,7 +40,7 @@ GROUPS = "General_Products_ProductGroups"
 def main() -> None:
     call_command("migrate", verbosity=0)
     few, many = _Transaction(10), _Transaction(1000)
-    # In turns, so that what else the machine does falls on both alike.
+    # Alternating, so that other load on the machine affects both alike.
     patches = _in_turns(few.patch, many.patch)
     show("PATCH by key, 10 pending", patches[0], "ms")
     show("PATCH by key, 1,000 pending", patches[1], "ms", f"ratio {patches[1] / patches[0]:.2f} (at most 1.5)")
@@ -64,7 +64,7 @@ def main() -> None:
 
 
 class _Transaction:
-    """An open transaction with so many new currencies pending."""
+    """An open transaction with `pending` new currencies."""
 
     def __init__(self, pending: int) -> None:
         self.id = domain_transactions.transaction_begin(CONTEXT)

@@ -1,18 +1,16 @@
 # ruff: noqa: E402  (the settings must be chosen before Django is imported)
-"""What webhooks cost and carry: `.venv/bin/python -m bench.webhooks [cost|latency|throughput|backlog] [--count N]`.
+"""Cost and throughput of webhooks: `.venv/bin/python -m bench.webhooks [cost|latency|throughput|backlog] [--count N]`.
 
 Goals (spec 06, 6.2): a commit with a webhook costs at most 15 % more than without; on an idle instance the receiver has
-the first byte 250 ms after the commit (p50); 300 deliveries a second and more
-with two worker processes to a local receiver on two cores; a backlog of 100,000 drains at constant memory.
+the first byte 250 ms after the commit (p50); at least 300 deliveries a second with two worker processes to a local
+receiver on two cores; a backlog of 100,000 drains at constant memory.
 
-Needs nothing that runs already: a data directory of its own, a receiver in a process of its own, a real qcluster.
+Creates a data directory and a database, and starts a receiver and a real qcluster.
 """
 
 from __future__ import annotations
 
 import argparse
-import io
-import json
 import os
 import signal
 import statistics
@@ -22,10 +20,9 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 ROOT = Path(__file__).resolve().parents[1]
 _DIRECTORY = tempfile.TemporaryDirectory(prefix="bench-webhooks-")
@@ -41,18 +38,15 @@ import django
 django.setup()
 
 from django.db import transaction
-from django.test import Client
 
+from bench.in_process import product_references, service_sender
+from bench.instance import cpu_seconds, resident_mb
 from domain.dataset.dataset import Dataset
 from domain.entities.systems_bpm import UserBusinessRule
 from foundation import cache_versions
 from foundation.guids import new_guid
-from identity.demo import seed_identity
-from platform_site.wsgi import application
-from rules import index
+from rules.index import CACHE_VERSION
 from tests.rules.cast import ORDERS, PRODUCTS, make_world, new_line, new_order, new_product, write_rule
-from tests.support.api import ROOT as ODATA
-from tests.support.api import service_api
 from tests.support.receiver import LoopbackReceiver
 from tests.webhooks.cast import new_currency, new_web_hook
 from webhooks.outbox import deliveries_insert, deliveries_write, delivery_prepare
@@ -63,6 +57,7 @@ if TYPE_CHECKING:
 
 TURNS = 30
 COMMITS_A_TURN = 15
+LATENCY_COMMITS = 40
 
 _RECEIVER = """
 import asyncio, sys
@@ -115,11 +110,11 @@ def manage(*arguments: str) -> None:
     subprocess.run([sys.executable, "manage.py", *arguments], cwd=ROOT, check=True)
 
 
-# --- what a commit pays -------------------------------------------------------------------------------------------
+# --- cost of a commit ----------------------------------------------------------------------------------------------
 
 
 def measure_cost() -> None:
-    """Processor time of the committing thread with an active WEBHOOK rule and with an inactive one, in turns."""
+    """Processor time of the committing thread with an active and with an inactive WEBHOOK rule, alternating."""
     world = make_world()
     numbers = iter(range(10**9))
 
@@ -147,8 +142,7 @@ def measure_cost() -> None:
 
     def switch(active: bool) -> None:
         UserBusinessRule.objects.update(is_active=active)
-        cache_versions.bump("rules")
-        cache_versions.bump(_rules_cache_version())
+        cache_versions.bump(CACHE_VERSION)
         cache_versions.expire()
 
     measured = (
@@ -179,61 +173,21 @@ def measure_cost() -> None:
 
 
 def posting(world: World, numbers: Iterator[int]) -> Callable[[], None]:
-    """A request that creates a product, given to the application as the web server does."""
-    like = Dataset(world.context).load(PRODUCTS, world.product)
-    assert like is not None
-    sets = {
-        "ProductGroup": "ProductGroups",
-        "ProductType": "ProductTypes",
-        "MeasurementUnit": "MeasurementUnits",
-        "BaseMeasurementCategory": "MeasurementCategories",
-    }
-    references = {
-        name: {"@odata.id": f"General_Products_{entity_set}({like.values[name]})"} for name, entity_set in sets.items()
-    }
-    seed_identity()
-    authorization = f"Bearer {service_api(Client(headers={'Host': 'localhost'})).token}"
-    fixed = {
-        "REQUEST_METHOD": "POST",
-        "SCRIPT_NAME": "",
-        "PATH_INFO": f"{ODATA}General_Products_Products",
-        "QUERY_STRING": "$select=PartNumber,Name",
-        "CONTENT_TYPE": "application/json",
-        "SERVER_NAME": "localhost",
-        "SERVER_PORT": "80",
-        "SERVER_PROTOCOL": "HTTP/1.1",
-        "REMOTE_ADDR": "127.0.0.1",
-        "HTTP_HOST": "localhost",
-        "HTTP_AUTHORIZATION": authorization,
-        "wsgi.url_scheme": "http",
-        "wsgi.errors": sys.stderr,
-    }
-    statuses: list[str] = []
-
-    def start(status: str, headers: list[tuple[str, str]], failure: Any = None, /) -> Any:
-        statuses.append(status)
+    """A request that creates a product, sent to the application in this process."""
+    references, send = product_references(world), service_sender()
 
     def post() -> None:
         product = {"PartNumber": f"H{next(numbers)}", "Name": {"EN": "Posted"}, **references}
-        body = json.dumps(product).encode()
-        environ = {**fixed, "CONTENT_LENGTH": str(len(body)), "wsgi.input": io.BytesIO(body)}
-        answer = application(environ, start)
-        content = b"".join(answer)
-        if statuses.pop() != "201 Created":
-            raise RuntimeError(content.decode())
+        send("POST", "General_Products_Products?$select=PartNumber,Name", product)
 
     return post
 
 
-def _rules_cache_version() -> str:
-    return str(getattr(index, "CACHE_VERSION", "rules"))
-
-
-# --- what the workers carry ---------------------------------------------------------------------------------------
+# --- throughput of workers ----------------------------------------------------------------------------------------
 
 
 def measure_throughput(count: int, workers: int) -> None:
-    """Fill the outbox, start the worker processes, and look how fast the receiver counts and how large they grow."""
+    """Fill the outbox, start the workers, and measure the rate at the receiver and the memory of the workers."""
     receiver = subprocess.Popen([sys.executable, "-c", _RECEIVER], stdout=subprocess.PIPE, text=True)
     assert receiver.stdout is not None
     port = int(receiver.stdout.readline())
@@ -263,7 +217,7 @@ def measure_throughput(count: int, workers: int) -> None:
 
 
 def start_cluster(workers: int = 2) -> subprocess.Popen[bytes]:
-    """So many worker processes, in a process group of their own."""
+    """A task cluster with this number of workers, in a process group of its own."""
     return subprocess.Popen(
         [sys.executable, "manage.py", "qcluster"],
         cwd=ROOT,
@@ -274,8 +228,8 @@ def start_cluster(workers: int = 2) -> subprocess.Popen[bytes]:
     )
 
 
-def measure_latency(commits: int = 40) -> None:
-    """Commits one after another on an instance that has nothing else to do: from each commit to its request."""
+def measure_latency() -> None:
+    """Time from a commit to its request on an otherwise idle instance."""
     with LoopbackReceiver().running() as receiver:
         new_web_hook(f"{receiver.url}/{{CurrencySign}}", code="LATENCY", Body='{"name": "{Name}"}')
         template = web_hook_get("LATENCY")
@@ -284,25 +238,25 @@ def measure_latency(commits: int = 40) -> None:
         cluster = start_cluster()
         try:
             waits: list[float] = []
-            for number in range(commits + 1):
+            for number in range(LATENCY_COMMITS + 1):
                 with transaction.atomic():
                     deliveries_insert([delivery_prepare(template, record)])
                 committed = time.monotonic()
                 request = receiver.wait_for(number + 1, 60)[number]
                 waits.append((request.at - committed) * 1000)
-                time.sleep(0.3)  # at rest again
+                time.sleep(0.3)  # until the instance is idle again
         finally:
             os.killpg(cluster.pid, signal.SIGKILL)
             cluster.wait()
     waits = sorted(waits[1:])  # the first one waited for the cluster to start
     print(
-        f"commit to request, {commits} times: p50 {statistics.median(waits):.0f} ms, "
+        f"commit to request, {LATENCY_COMMITS} times: p50 {statistics.median(waits):.0f} ms, "
         f"p95 {waits[int(len(waits) * 0.95)]:.0f} ms, with the load of the machine at {os.getloadavg()[0]:.1f}"
     )
 
 
 def fill(port: int, count: int) -> None:
-    """Deliveries of as many entities, as commits leave them; nobody is told of them."""
+    """Insert one delivery each for `count` entities, as commits do, without waking a worker."""
     new_web_hook(f"http://127.0.0.1:{port}/in/{{CurrencySign}}", code="BENCH", Body='{"name": "{Name}"}')
     record = new_currency("BNC")
     template = web_hook_get("BENCH")
@@ -319,30 +273,9 @@ def fill(port: int, count: int) -> None:
 
 
 def received(port: int) -> int:
-    """What the receiver has counted."""
+    """The number of requests that the receiver has counted."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10) as answer:
         return int(answer.read())
-
-
-def resident_mb(group: int) -> float:
-    """Memory of every process of the cluster, shared pages counted for each."""
-    return sum(int(fields[21]) for fields in group_fields(group)) * os.sysconf("SC_PAGE_SIZE") / 1e6
-
-
-def cpu_seconds(group: int) -> float:
-    """Processor time of every process of the cluster, its start included."""
-    return sum(int(fields[11]) + int(fields[12]) for fields in group_fields(group)) / os.sysconf("SC_CLK_TCK")
-
-
-def group_fields(group: int) -> list[list[str]]:
-    """proc(5) stat of each process of a group, from the state on."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            fields = stat.read_text().rpartition(")")[2].split()
-            if int(fields[2]) == group:
-                found.append(fields)
-    return found
 
 
 if __name__ == "__main__":

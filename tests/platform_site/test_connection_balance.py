@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from bench.load import Request, answers
+from bench.load import Request, measure_responses
 from bench.shares import requests_by_process, shares
 from platform_site.serving.connection_balance import ConnectionBalance, SharedCounts
 from tests.support.platform import LivePlatform, start_platform
@@ -33,7 +33,7 @@ def shares_of(platform: LivePlatform, token: str, *, connections: int, seconds: 
     before: Counter[int] = Counter()
     request = Request("GET", platform.base_url + PATH, {"Authorization": f"Bearer {token}"})
     begin = partial(_note, platform, before)
-    answered = answers(request, seconds=seconds, connections=connections, begin=begin).count
+    answered = measure_responses(request, seconds=seconds, connections=connections, begin=begin).count
     assert answered > connections
     return shares(before, requests_by_process(platform.data_dir), 2)
 
