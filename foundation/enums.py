@@ -122,8 +122,8 @@ class EnumCatalogue(Catalogue[T]):
     never changed and never reused; those below 1000 are the platform's.
     """
 
-    def __init__(self, kind: str, enum: EnumType, *, pattern: str = r"[A-Za-z]\w*") -> None:
-        super().__init__(kind, pattern=pattern)
+    def __init__(self, kind: str, enum: EnumType) -> None:
+        super().__init__(kind)
         self.enum = enum
 
     def add(self, name: str, item: T) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -56,11 +55,7 @@ class DiscoveryView(ToolView):
 def described_sites(request: HttpRequest) -> list[dict[str, Any]]:
     """The served sites with their status, as the discovery document lists them."""
     base = base_url(request)
-    return [_described(site, base) for site in _served()]
-
-
-def _served() -> Iterator[Site]:
-    return (site for site in SITES if _exists(site.probe))
+    return [_described(site, base) for site in SITES if _exists(site.probe)]
 
 
 def _exists(path: str) -> bool:

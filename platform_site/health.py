@@ -98,13 +98,9 @@ def _sandbox() -> str | None:
     return None if importlib.util.find_spec("quickjs") else "The JavaScript engine is not installed."
 
 
-def _worker() -> str | None:
-    return workers_problem()
-
-
 register("database", _database)
 register("cache", _cache)
 register("queue", _queue)
 register("sandbox", _sandbox)
 # Without workers web nodes still serve: tasks wait in the database.
-register("worker", _worker, vital=False)
+register("worker", workers_problem, vital=False)

@@ -199,7 +199,7 @@ def _webhooks(request: HttpRequest) -> Card:
                 title,
                 number_text(result.by_state[state]),
                 BAD if result.by_state[state] else "",
-                _of_state(pages, state),
+                _listed(pages, f"?state__exact={state}"),
             )
             for state, title in counted.items()
         ),
@@ -223,10 +223,6 @@ def _webhooks(request: HttpRequest) -> Card:
         tuple(lines),
         hours_chart(deliveries_by_hour()),
     )
-
-
-def _of_state(pages: str, state: str) -> str:
-    return _listed(pages, f"?state__exact={state}")
 
 
 def _rules(request: HttpRequest) -> Card:

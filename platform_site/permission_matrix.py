@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 from urllib.parse import urlencode
 
@@ -92,10 +93,11 @@ def matrix_page(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
     names = [each for each in repositories if not each.admin_only and repository.casefold() in each.name.casefold()]
     columns = Paginator(roles, _COLUMNS).get_page(request.GET.get("columns"))
     shown = Paginator(names, _ROWS).get_page(request.GET.get("page"))
+    rows = _rows(columns, shown)
     context |= {
         "columns": columns,
         "rows": shown,
-        "groups": [(name, list(rows)) for name, rows in groupby(_rows(columns, shown), _namespace)],
+        "groups": [(name, list(group)) for name, group in groupby(rows, attrgetter("repository.namespace"))],
         "role": role,
         "repository": repository,
         "filters": urlencode({"role": role, "repository": repository}),
@@ -123,10 +125,6 @@ def _rows(roles: Sequence[Role], shown: Sequence[Repository[Any]]) -> Iterator[R
             for role in roles
         )
         yield Row(repository, tuple(cells))
-
-
-def _namespace(row: Row) -> str:
-    return row.repository.namespace
 
 
 def _cell(

@@ -125,11 +125,8 @@ def _rows(response: ODataResponse) -> list[Row]:
         raise ValueError(response.status)
     body: Any = json.loads(response.body, parse_float=Decimal)
     found = body.get("value", body) if isinstance(body, dict) else body
-    return [each if isinstance(each, dict) else {"value": each} for each in _listed(found)]
-
-
-def _listed(found: Any) -> list[Any]:
-    return found if isinstance(found, list) else [found]
+    listed = found if isinstance(found, list) else [found]
+    return [each if isinstance(each, dict) else {"value": each} for each in listed]
 
 
 def _of_rows(card: Card, rows: list[Row], language: str) -> Card:

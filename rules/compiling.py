@@ -17,9 +17,7 @@ from domain.dataset.lookups.name_binding import EventValues, Name, ReferencePath
 from domain.dataset.records.record import Record
 from domain.entities.systems_bpm import RULE_EXECUTION_PRIORITY
 from domain.model.registry import repositories
-from foundation.enums import EnumType
 from foundation.failures import record_failure
-from foundation.kinds import Kind
 from rules.actions import BoundAction, BrokenAction, action_types
 from rules.conditions import Comparison, Operand, comparisons
 from rules.read_access import Reads
@@ -171,14 +169,9 @@ def bind_condition(condition: ConditionSpec, scope: RuleScope) -> BoundCondition
     try:
         expected = comparison.parse(operand, condition.value)
     except ValueError:
-        return finding(
-            "Value", _("'{0}' is not a valid {1} for {2}."), condition.value, _expected(name.kind, name.enum), name.text
-        )
+        kind = " | ".join(name.enum.members) if name.enum is not None else name.kind.value
+        return finding("Value", _("'{0}' is not a valid {1} for {2}."), condition.value, kind, name.text)
     return BoundCondition(condition, name, operand, comparison, expected)
-
-
-def _expected(kind: Kind, enum: EnumType | None) -> str:
-    return " | ".join(enum.members) if enum is not None else kind.value
 
 
 def bind_action(action: ActionSpec, scope: RuleScope) -> BoundAction:

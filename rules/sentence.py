@@ -147,7 +147,8 @@ class SentenceInputs:
 
     def __init__(self, request: HttpRequest, rule: RuleSpec) -> None:
         self.request = request
-        self.repository: Repository[Any] | None = repositories.get(rule.repository) if _is_known(rule) else None
+        is_known = rule.repository in repositories
+        self.repository: Repository[Any] | None = repositories[rule.repository] if is_known else None
         self.scopes = [each for each in _scopes(rule, self.repository) if isinstance(each, RuleScope)]
         self.events = list({name.name: name for scope in self.scopes for name in scope.events}.values())
 
@@ -262,10 +263,6 @@ class SentenceInputs:
         if name is not None and type == "Constant":
             return value_input(self.request, name, text)
         return text_input(lines=2 if action_type.parameters[index].types == MESSAGE else 1)
-
-
-def _is_known(rule: RuleSpec) -> bool:
-    return rule.repository in repositories
 
 
 def _scopes(rule: RuleSpec, repository: Repository[Any] | None) -> Iterator[Any]:

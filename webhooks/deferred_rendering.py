@@ -62,7 +62,7 @@ class DeferredDelivery:
         # The references have been checked at the event; the commit may have filled in others.
         hidden = unreadable(self.author, template.reads, record, self.events)
         if name := hidden or template.hidden_from_author(record, self.events):
-            self._report(_reason(name))
+            self._report(errors.format_message(REASON, [name]))
             return None
         try:
             return delivery_prepare(
@@ -111,10 +111,6 @@ def _copy(record: Record, values: dict[str, Any], custom: dict[str, Any]) -> Rec
     copy = Record(record.dataset, record.repository, record.id, record.state, values)
     copy.custom = custom
     return copy
-
-
-def _reason(hidden: str) -> str:
-    return errors.format_message(REASON, [hidden])
 
 
 @write_handlers.function(_WRITE_HANDLER)

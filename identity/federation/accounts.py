@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import unicodedata
 
-from django.core.exceptions import ValidationError
-from django.core.validators import EmailValidator
 from django.db import IntegrityError, transaction
 
 from audit.actors import PLATFORM, Actor
@@ -17,6 +15,7 @@ from audit.record import record
 from foundation import errors
 from foundation.fields import utc_now
 from foundation.messages import TranslatableMessage as Message
+from foundation.validators import email_problem
 from identity.audit_actors import user_subject
 from identity.audit_kinds import AccessChanged, AccountChanged
 from identity.backends import RoleBackend
@@ -107,11 +106,8 @@ def _create(provider: IdentityProvider, identity: Identity) -> FederatedAccount:
 def _email(identity: Identity) -> str | None:
     """The verified e-mail address; None if it is invalid or too long (truncated it could be another person's)."""
     email = identity.text("email")
-    try:
-        EmailValidator()(email)
-    except ValidationError:
-        return None
-    return email if identity.claims.get("email_verified") is True and len(email) <= 254 else None
+    is_usable = identity.claims.get("email_verified") is True and len(email) <= 254 and email_problem(email) is None
+    return email if is_usable else None
 
 
 def _storable(text: str) -> str:

@@ -6,9 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from django.core.exceptions import ValidationError
 from django.core.mail import EmailMessage
-from django.core.validators import validate_email
 from django.db import transaction
 from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _
@@ -20,6 +18,7 @@ from domain.dataset.records.record import UnitOfWork
 from domain.dataset.transactions.stored_writes import write_handlers
 from foundation import dry_runs
 from foundation.failures import record_problem
+from foundation.validators import email_problem
 from identity.context import CallContext
 from identity.mailed_links import mail_is_configured
 from rules.actions.base import MESSAGE, VALUE, ActionType, BoundAction, ParameterRule, action_types, listed_in
@@ -32,15 +31,6 @@ if TYPE_CHECKING:
 
 
 _WRITE_HANDLER = "SendMail"
-
-
-def is_address(text: str) -> bool:
-    """Whether the text is a valid e-mail address."""
-    try:
-        validate_email(text)
-    except ValidationError:
-        return False
-    return True
 
 
 @action_types.register
@@ -66,14 +56,14 @@ class SendMail(ActionType):
         recipients = action.parameters[0]
         if recipients.type in (None, "Constant") and recipients.value:
             for address in listed_in(recipients.value):
-                if not is_address(address):
+                if email_problem(address):
                     yield finding("Parameter1Value", _("'{0}' is not an e-mail address."), address)
 
     def run(self, action: BoundAction, firing: Firing) -> None:
         """Defer the message to the commit; an invalid recipient gives a warning."""
         recipients = []
         for address in listed_in(action.text(0, firing)):
-            if is_address(address):
+            if email_problem(address) is None:
                 recipients.append(address)
             else:
                 firing.dataset.warnings.append(gettext("'{0}' is not an e-mail address.").replace("{0}", address))
@@ -122,10 +112,10 @@ class _Mail:
 
 @dataclass(frozen=True, slots=True)
 class _MailWrite:
-    """The part of the commit, in this request or in a later one, that lets the message go (KeepableWrite).
+    """The part of the commit, in this request or in a later one, that enqueues the message (KeepableWrite).
 
-    about   repository and guid of an entity that was new at the event. If it is deleted again before the commit, there
-            is nothing to tell of
+    about   repository and guid of an entity that was new at the event. If it is deleted before the commit, the
+            message is dropped
     """
 
     mail: _Mail
