@@ -1,4 +1,4 @@
-"""Batches of what is iterated."""
+"""Batches of an iterable."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def batched(values: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Lists of `size` values, the last one shorter, made as they are asked for."""
+    """Lists of `size` values, the last one shorter, computed lazily."""
     left = iter(values)
     while batch := list(islice(left, size)):
         yield batch

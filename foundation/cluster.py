@@ -1,7 +1,7 @@
 """The task cluster (django-q2): tasks every few seconds, and whether the cluster of this process is stopping.
 
-django-q2 looks at its schedules every 30 seconds. Its pusher process asks the broker for tasks all the time: when the
-queue is empty, this broker adds the tasks that are due every few seconds.
+django-q2 checks its schedules every 30 seconds. Its pusher process polls the broker continuously: when the queue is
+empty, this broker adds the tasks that are due every few seconds.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class SharedNumber:
         _shared_numbers.add(self)
 
     def renew(self) -> None:
-        """Share it only with processes that are forked from now on; it is 0."""
+        """Reset it to 0, and share it only with processes that are forked from now on."""
         self._number = ctypes.c_double.from_buffer(mmap.mmap(-1, ctypes.sizeof(ctypes.c_double)))
 
     @property
     def value(self) -> float:
-        """The number now."""
+        """The current number."""
         return self._number.value
 
     @value.setter
@@ -64,7 +64,7 @@ _shared_numbers: WeakSet[SharedNumber] = WeakSet()
 
 
 def renew_shared_numbers() -> None:
-    """Share nothing more with the process from which this one was forked, nor with others that were."""
+    """Stop sharing numbers with the parent process and its other children."""
     for number in list(_shared_numbers):
         number.renew()
 
@@ -73,7 +73,7 @@ _stopping = SharedNumber()
 
 
 def every(seconds: Callable[[], float], *, timeout_seconds: int) -> Callable[[F], F]:
-    """Decorator: the cluster runs the function so often. AppConfig.ready imports the function's module."""
+    """Decorator: the cluster runs the function at this interval. AppConfig.ready imports the function's module."""
 
     def register(task: F) -> F:
         _repeated.append(_Repeated(f"{task.__module__}.{task.__qualname__}", seconds, timeout_seconds))
@@ -83,7 +83,7 @@ def every(seconds: Callable[[], float], *, timeout_seconds: int) -> Callable[[F]
 
 
 def cluster_is_stopping() -> bool:
-    """Whether the cluster of this worker process hands out no more tasks, because it stops."""
+    """Whether the cluster of this worker process starts no more tasks, because it stops."""
     return bool(_stopping.value)
 
 

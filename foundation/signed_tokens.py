@@ -1,4 +1,4 @@
-"""Opaque tokens of links, such as $skiptoken: text that a client gives back as it was, and cannot make or change."""
+"""Opaque tokens of links, such as $skiptoken: text that a client returns unchanged, and cannot forge."""
 
 from __future__ import annotations
 

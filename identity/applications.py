@@ -107,7 +107,7 @@ def check_application(application: TrustedApplication) -> None:
 
 
 def check_client_id(application: TrustedApplication, problems: Problems) -> None:
-    """A client id has no characters that nobody sees, and is no login: both are the `sub` of tokens (RFC 9068, 5)."""
+    """Check that a client id is visible and no login: both are the `sub` of tokens (RFC 9068, 5)."""
     if problem := identifier_problem(application.application_uri):
         problems["application_uri"].append(problem.translated(_))
     if login_holder(application.application_uri) is not None:

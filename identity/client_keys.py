@@ -15,7 +15,7 @@ from foundation.texts import base64url
 
 #: Key type, or curve → the algorithms of signatures that its keys may make (RFC 8725, 3.1: one use for each key).
 _ALGORITHMS = {"RSA": ("RS256", "PS256"), "P-256": ("ES256",), "Ed25519": ("EdDSA",)}
-#: Members that a key's thumbprint is made of, which are also those of its public half (RFC 7638, 3.2; RFC 8037, 2).
+#: Members of a key's thumbprint, which are also the members of its public half (RFC 7638, 3.2; RFC 8037, 2).
 _MEMBERS = {"RSA": ("e", "kty", "n"), "EC": ("crv", "kty", "x", "y"), "OKP": ("crv", "kty", "x")}
 _PRIVATE = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
 SIGNING_ALGORITHMS: Final = [name for names in _ALGORITHMS.values() for name in names]

@@ -33,7 +33,7 @@ class Counters(Protocol):
 
 
 class RedisCounters:
-    """Counters for any number of nodes. Raises errors.Unavailable while Redis is away: nobody guesses uncounted."""
+    """Counters for any number of nodes. Raises errors.Unavailable without Redis, so that every guess is counted."""
 
     def __init__(self, url: str) -> None:
         import redis

@@ -106,7 +106,7 @@ def seed_identity() -> None:
 
 
 def holds_demo_secret() -> bool:
-    """Whether some application has the secret that everybody knows."""
+    """Whether an application has the publicly known secret."""
     return TrustedApplication.objects.filter(application_secret_hash=secret_hash(_SECRET)).exists()
 
 

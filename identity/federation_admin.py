@@ -101,7 +101,7 @@ class IdentityProviderAdmin(PageAdmin):
         return format_html("<code>{}</code>", base + path)
 
     def save_model(self, request: HttpRequest, obj: IdentityProvider, form: Any, change: bool) -> None:
-        """Save, and say whether the provider can be reached."""
+        """Save, and show whether the provider can be reached."""
         super().save_model(request, obj, form, change)
         documents.clear()
         self._check(request, obj)

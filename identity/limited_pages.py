@@ -28,7 +28,7 @@ def limited_page(
 
 
 def limited_text(limited: errors.TooManyRequests) -> str:
-    """Says when the next attempt is possible."""
+    """A sentence with the time of the next possible attempt."""
     if limited.code is errors.TOO_MANY_LOGINS:
         return limited.message
     seconds = limited.retry_after_seconds or 1

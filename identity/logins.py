@@ -20,7 +20,7 @@ def check_login_unused(login: str, user_id: str) -> None:
     """Raise Refused(LOGIN_USED) if another user has, or had, the login or one that looks the same.
 
     Likewise where an application has it as its ApplicationUri, which is the `sub` of its service tokens (RFC 9068, 5).
-    Raises BadRequest(INVALID_VALUE) where the login has characters that nobody sees.
+    Raises BadRequest(INVALID_VALUE) if the login has invisible characters.
     """
     if problem := identifier_problem(login):
         raise errors.BadRequest(errors.INVALID_VALUE, "Login", problem, target="Login")

@@ -57,7 +57,7 @@ class ProfileSerializer(serializers.Serializer[User]):
         return self._picture(user, LARGE)
 
     def get_person(self, user: User) -> dict[str, str] | None:
-        """The person that the user is, if an administrator has said so."""
+        """The person whom an administrator has assigned to the user, if any."""
         person = user.person
         if person is None:
             return None

@@ -9,7 +9,7 @@ ALL_SCOPES = (*OIDC_SCOPES, *API_SCOPES)
 PROTOCOL_SCOPES = ("openid", "profile", "offline_access")
 #: What a service application without Scope gets (spec 14, 14.4), and requests that name no scope of the API.
 DEFAULT_API_SCOPES = ("read", "update")
-#: What a service needs to provision users (domain.scim). Not advertised: nobody asks for it without being told.
+#: What a service needs to provision users (domain.scim). Not advertised, since clients request it only as configured.
 PROVISIONING_SCOPE = "scim"
 SERVICE_TOKEN_SCOPES = (*API_SCOPES, PROVISIONING_SCOPE)
 KNOWN_SCOPES = (*ALL_SCOPES, PROVISIONING_SCOPE)

@@ -120,7 +120,7 @@ def sessions_prune() -> int:
 
 
 def browser_sessions_prune() -> int:
-    """Delete expired browser sessions, and what is noted of long past sign-ins; returns the number of sessions."""
+    """Delete expired browser sessions and old records of sign-ins; returns the number of sessions."""
     SignInApplication.objects.filter(last_joined__lt=utc_now() - CLOSED_RETENTION).delete()
     _total, removed = BrowserSession.objects.filter(expire_date__lt=utc_now()).delete()
     return removed.get(BrowserSession._meta.label, 0)

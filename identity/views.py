@@ -49,7 +49,7 @@ from identity.reference_tokens import (
 
 @form_page
 def login_page(request: HttpRequest) -> HttpResponse:
-    """The login form. `next` leads to this instance only; `login_hint` fills the login in, `ui_locales` chooses the
+    """The login form. `next` is a URL of this instance; `login_hint` fills the login in, `ui_locales` chooses the
     language.
     """
     return in_ui_language(request.GET.get("ui_locales", ""), lambda: _login(request, safe_next(request)))

@@ -143,7 +143,7 @@ class Environment:
         def convert(raw: str) -> list[str]:
             entries = [item.strip() for item in raw.split(",") if item.strip()]
             for entry in entries if entries != ["*"] else ():
-                # The server trusts nobody for a name, or for a network with bits of a host.
+                # The server would ignore a host name, and a network with host bits.
                 if not _is_network(entry, strict=True):
                     raise ImproperlyConfigured(
                         f"{name} must be addresses and networks such as 10.0.0.0/8, not {entry!r}."
@@ -209,7 +209,7 @@ def to_url(name: str, raw: str, schemes: tuple[str, ...] = ()) -> str:
 
 def to_number(name: str, raw: str) -> int:
     """The non-negative integer. Raises ImproperlyConfigured."""
-    # Not `isdigit`, which knows digits that `int` does not; no setting is longer.
+    # Not `isdigit`, which accepts digits that `int` does not; no setting is longer.
     if re.fullmatch(r"[0-9]{1,100}", raw) is None:
         raise ImproperlyConfigured(f"{name} must be a whole number, not {raw!r}.")
     return int(raw)

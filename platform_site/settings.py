@@ -217,9 +217,9 @@ DATABASES: dict[str, dict[str, Any]] = {
 }
 DATABASES["default"]["CONN_MAX_AGE"] = None
 if DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
-    # A server whose machine is lost refuses nothing: without limits a request would wait for minutes. libpq's
-    # parameters, in seconds and milliseconds; those in the URL win. Keepalives are for who waits for an answer, the
-    # user timeout for who sends.
+    # A server whose machine is lost closes no connection: without limits a request would wait for minutes. Parameters
+    # of libpq, in seconds and milliseconds; those in the URL win. Keepalives apply while a connection waits for a
+    # response, the user timeout while it sends.
     DATABASES["default"]["OPTIONS"] = {
         "connect_timeout": 5,
         "tcp_user_timeout": 10_000,
@@ -433,7 +433,7 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE
 COOKIE_PREFIX = "__Host-" if SECURE else ""
 SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = f"{COOKIE_PREFIX}sessionid", f"{COOKIE_PREFIX}csrftoken"
 SECURE_SSL_REDIRECT = SECURE
-# Load balancers, container engines and Prometheus ask a node itself, where no TLS is.
+# Load balancers, container engines and Prometheus send requests to a node directly, without TLS.
 SECURE_REDIRECT_EXEMPT = ["^(healthz|readyz|metrics)$"]
 SECURE_HSTS_SECONDS = 31_536_000 if SECURE else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = SECURE

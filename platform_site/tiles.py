@@ -4,7 +4,7 @@ The home page has a placeholder for each tile, which the browser loads separatel
 its tile. The query runs with the rights and row policies of the user who views the page, also if another user saved it.
 
 A query that returns one number shows it; one with a chart shows the chart; others show their first rows. QUERY_SECONDS
-limits the time as for any read, MOST_ROWS the rows. A process caches a tile, also a failed one, for KEPT_SECONDS by
+limits the time as for any read, MOST_ROWS the rows. A process caches a tile, also a failed one, for LIFETIME_SECONDS by
 query, rights and language: changes of these are visible at once, changed data after that time.
 """
 
@@ -39,7 +39,7 @@ from identity.context import CallContext
 from identity.lru import GenerationalCache
 from platform_site.cards import Card, Line, Table, number_text
 
-KEPT_SECONDS = 60
+LIFETIME_SECONDS = 60
 #: Maximum rows that a tile reads; maximum rows that a table shows.
 MOST_ROWS, TABLE_ROWS = MOST_CATEGORIES, 5
 _TABLE_COLUMNS, _CELL_CHARACTERS = 6, 80
@@ -72,7 +72,7 @@ def _kept_tile(query: SavedQuery, context: CallContext, root: str) -> Card:
     key = (query.pk, query.name, query.path, json.dumps(query.chart), *rights, context.language)
     known = _kept.get(key)
     if known is None or known[0] < time.monotonic():
-        known = (time.monotonic() + KEPT_SECONDS, _tile(query, context, root))
+        known = (time.monotonic() + LIFETIME_SECONDS, _tile(query, context, root))
         _kept.put(key, known)
     return known[1]
 

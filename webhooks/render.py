@@ -198,7 +198,7 @@ def double_braces(body: str) -> str:
     unchanged.
 
     `{` before a quote or `}` belongs to the JSON, since no name begins so; so does each `}` that closes no placeholder.
-    An array says neither by how it begins: its author has doubled the braces if one of them is doubled.
+    The beginning of an array shows neither: its author has doubled the braces if any of them is doubled.
     """
     if not _PLAIN_JSON.match(body) or _DOUBLED_BRACE.search(body):
         return body

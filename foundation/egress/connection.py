@@ -25,7 +25,7 @@ from foundation.messages import TranslatableMessage as Message
 
 Kind = Literal["resolve", "connect", "tls", "timeout", "protocol"]
 #: A pooled connection is used again within this time: shorter than the keep-alive timeout of usual servers.
-KEPT_SECONDS = 1.0
+LIFETIME_SECONDS = 1.0
 
 
 class EgressFailed(requests.RequestException):
@@ -125,7 +125,7 @@ class _Pinned(HTTPConnection):
         return (
             exchange.may_reuse
             and self._address in exchange.addresses
-            and time.monotonic() - self._used_at < KEPT_SECONDS
+            and time.monotonic() - self._used_at < LIFETIME_SECONDS
             and super().is_connected
         )
 

@@ -43,7 +43,7 @@ _LEEWAY_SECONDS = 60
 
 @safe_page
 def start(request: HttpRequest, code: str) -> HttpResponse:
-    """Redirect to the provider; `next` leads to this instance only, `login_hint` is handed on."""
+    """Redirect to the provider; `next` is a URL of this instance, `login_hint` is passed on."""
     target = safe_next(request)
     fresh = PARAMETER in parse_qs(urlsplit(target).query)
     return _begin(request, _provider(code), pending_make(code, target, fresh=fresh))

@@ -76,7 +76,7 @@ class BrowserSignIn(models.Model):
 
 
 class SignInApplication(models.Model):
-    """An application that took part in a browser's sign-in (identity.oauth.sign_in), and hears of the sign-out."""
+    """An application that took part in a browser's sign-in (identity.oauth.sign_in); it is notified of the sign-out."""
 
     sign_in = models.UUIDField()
     application = models.ForeignKey(TrustedApplication, on_delete=models.CASCADE, related_name="+")

@@ -121,7 +121,7 @@ def _load(version: int) -> KeySet:
         # The new key bumped the cache version: under the old one, the next request would load the same keys again.
         version = cache_versions.current(CACHE_VERSION)
         rows = list(SigningKey.objects.order_by("created"))
-    # A first key has none before it that could sign meanwhile.
+    # The first key has no predecessor that could sign until then.
     known = [row for row in mine if row.created <= now - PUBLISHED_BEFORE_USE]
     active = known[-1] if known else mine[0]
     later = [row.created + PUBLISHED_BEFORE_USE for row in mine if row.created > active.created]

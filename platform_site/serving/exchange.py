@@ -89,7 +89,7 @@ _SAME: dict[str, Any] = {
 #: Name of a header → key of the environ; "" for a name that is dropped.
 _keys: dict[str, str] = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"}
 _KEYS_KEPT = 1000
-#: Maximum of a header, with all its lines: what is longer is left out of the environ, where LONG_HEADER names it.
+#: Maximum size of a header with all its lines; a longer one is omitted from the environ, where LONG_HEADER names it.
 HEADER_BYTES: Final = 16 * 1024
 LONG_HEADER: Final = "platform.long_header"
 

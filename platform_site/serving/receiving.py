@@ -3,9 +3,9 @@
 The web server calls `Receiver.take` in its thread when it has the head of a request, and a callback for each part of
 the body. So a slow connection holds no thread and at most KNOWN_BYTES of memory.
 
-A body must arrive at a minimum rate (Arrival.deadline), and a body of more than KNOWN_BYTES must come from a known
-sender (serving.callers), so that unknown senders cannot fill the disk. Others get a response without the body being
-received.
+A body must arrive at a minimum rate (IncomingRequest.deadline), and a body of more than KNOWN_BYTES must come from a
+known sender (serving.callers), so that unknown senders cannot fill the disk. Others get a response without the body
+being received.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Policy(Protocol):
         """Whether the application itself responds to a request whose body was not received."""
 
 
-class Arrival:
+class IncomingRequest:
     """A request whose body is being received. `declared` is its Content-Length; None for a body in chunks."""
 
     __slots__ = ("begun", "body", "declared", "ended", "environ", "future", "is_known", "parts", "protocol", "received")
@@ -131,7 +131,7 @@ class Receiver:
         self._policy = policy
         self._scheduler = scheduler
         self._balance = balance
-        self._arrivals: set[Arrival] = set()
+        self._incoming: set[IncomingRequest] = set()
         self._files: deque[tuple[float, IO[bytes]]] = deque()  # of responses: time, file
         self._pipes = Pipes()
         self._stop_at: float | None = None
@@ -140,7 +140,7 @@ class Receiver:
         """Receive a request after its head. The server calls this; `watcher` has scope and protocol."""
         protocol, scope = watcher.proto, watcher.scope
         try:
-            self._take(protocol, scope)
+            self._receive(protocol, scope)
         except Exception:
             # An exception would stop the server.
             logger.exception("could not take a request")
@@ -166,14 +166,14 @@ class Receiver:
 
     def check(self, now: float) -> None:
         """Refuse the bodies whose deadline is before `now`; remove old files of responses."""
-        for arrival in list(self._arrivals):
-            late = now > arrival.deadline or (self._stop_at is not None and now > self._stop_at)
-            future = arrival.future
-            if late and self._end(arrival):
+        for incoming in list(self._incoming):
+            late = now > incoming.deadline or (self._stop_at is not None and now > self._stop_at)
+            future = incoming.future
+            if late and self._end(incoming):
                 if future is not None:
                     future.cancel()
                 too_slow = errors.RequestTimeout(errors.BODY_TOO_SLOW, BYTES_PER_SECOND)
-                _refuse(arrival.protocol, arrival.environ, too_slow)
+                _refuse(incoming.protocol, incoming.environ, too_slow)
         while self._files and now > self._files[0][0] + FILE_SECONDS:
             self._files.popleft()[1].close()
 
@@ -182,7 +182,7 @@ class Receiver:
         self._stop_at = time.monotonic() + STOP_SECONDS
         self._pipes.stop()
 
-    def _take(self, protocol: HttpProtocol, scope: Scope) -> None:
+    def _receive(self, protocol: HttpProtocol, scope: Scope) -> None:
         environ = environ_of(scope)
         environ[CONNECTION] = scope.client
         self._balance.use(scope.client)
@@ -198,110 +198,112 @@ class Receiver:
             environ["wsgi.input"] = io.BytesIO()
             self._serve(protocol, environ)
             return
-        arrival = Arrival(protocol, environ, None if chunked else int(length))
-        self._arrivals.add(arrival)
-        self._admit(arrival, arrival.declared or 0, self._begin)
+        incoming = IncomingRequest(protocol, environ, None if chunked else int(length))
+        self._incoming.add(incoming)
+        self._admit(incoming, incoming.declared or 0, self._begin)
 
-    def _begin(self, arrival: Arrival) -> None:
-        if arrival.declared is not None and arrival.declared <= AT_ONCE_BYTES:
-            self._await(arrival, arrival.protocol(), self._whole_body_received)
+    def _begin(self, incoming: IncomingRequest) -> None:
+        if incoming.declared is not None and incoming.declared <= AT_ONCE_BYTES:
+            self._await(incoming, incoming.protocol(), self._whole_body_received)
         else:
-            arrival.body = tempfile.SpooledTemporaryFile(max_size=KNOWN_BYTES)  # noqa: SIM115  (closed when answered)
-            arrival.parts = arrival.protocol.__aiter__()
-            self._await(arrival, arrival.parts.__anext__(), self._part_received)
+            incoming.body = tempfile.SpooledTemporaryFile(max_size=KNOWN_BYTES)  # noqa: SIM115  (closed when answered)
+            incoming.parts = incoming.protocol.__aiter__()
+            self._await(incoming, incoming.parts.__anext__(), self._part_received)
 
-    def _await(self, arrival: Arrival, future: Future, then: Callable[[Arrival, Future], None]) -> None:
-        arrival.future = future
-        future.add_done_callback(partial(self._guarded, then, arrival), context=None)
-        if arrival.ended.locked():
-            arrival.future = None
+    def _await(
+        self, incoming: IncomingRequest, future: Future, then: Callable[[IncomingRequest, Future], None]
+    ) -> None:
+        incoming.future = future
+        future.add_done_callback(partial(self._guarded, then, incoming), context=None)
+        if incoming.ended.locked():
+            incoming.future = None
 
-    def _guarded(self, then: Callable[..., None], arrival: Arrival, *arguments: Any) -> None:
+    def _guarded(self, then: Callable[..., None], incoming: IncomingRequest, *arguments: Any) -> None:
         try:
-            then(arrival, *arguments)
+            then(incoming, *arguments)
         except Exception:
             # The server ignores exceptions of callbacks, and the client would get no response.
             logger.exception("could not receive a body")
-            if self._end(arrival):
-                arrival.protocol.response_bytes(500, [], b"")
+            if self._end(incoming):
+                incoming.protocol.response_bytes(500, [], b"")
 
-    def _whole_body_received(self, arrival: Arrival, future: Future) -> None:
-        if not self._end(arrival):
+    def _whole_body_received(self, incoming: IncomingRequest, future: Future) -> None:
+        if not self._end(incoming):
             return
         try:
             content = future.result()
         except Exception:
-            _refuse_part(arrival)
+            _refuse_part(incoming)
             return
-        arrival.environ["wsgi.input"] = io.BytesIO(content)
-        self._serve(arrival.protocol, arrival.environ)
+        incoming.environ["wsgi.input"] = io.BytesIO(content)
+        self._serve(incoming.protocol, incoming.environ)
 
-    def _part_received(self, arrival: Arrival, future: Future) -> None:
-        if arrival.ended.locked():
+    def _part_received(self, incoming: IncomingRequest, future: Future) -> None:
+        if incoming.ended.locked():
             return
         try:
             part = future.result()
         except Exception:
             part = b""
-        assert arrival.body is not None
-        assert arrival.parts is not None
+        assert incoming.body is not None
+        assert incoming.parts is not None
         if part:
-            arrival.received += len(part)
-            self._admit(arrival, arrival.received, partial(self._store_part, part))
+            incoming.received += len(part)
+            self._admit(incoming, incoming.received, partial(self._store_part, part))
             return
-        if not self._end(arrival):
+        if not self._end(incoming):
             return
-        if arrival.declared is not None and arrival.received < arrival.declared:
-            _refuse_part(arrival)
+        if incoming.declared is not None and incoming.received < incoming.declared:
+            _refuse_part(incoming)
             return
-        if arrival.declared is None:
+        if incoming.declared is None:
             # Django reads a body by its length (RFC 9112, 7.1).
-            arrival.environ["CONTENT_LENGTH"] = str(arrival.received)
-            arrival.environ.pop("HTTP_TRANSFER_ENCODING", None)
-            arrival.environ[HAS_CHUNKED_BODY] = True
-        arrival.body.seek(0)
-        arrival.environ["wsgi.input"] = arrival.body
-        self._serve(arrival.protocol, arrival.environ)
+            incoming.environ["CONTENT_LENGTH"] = str(incoming.received)
+            incoming.environ.pop("HTTP_TRANSFER_ENCODING", None)
+            incoming.environ[HAS_CHUNKED_BODY] = True
+        incoming.body.seek(0)
+        incoming.environ["wsgi.input"] = incoming.body
+        self._serve(incoming.protocol, incoming.environ)
 
-    def _store_part(self, part: bytes, arrival: Arrival) -> None:
-        assert arrival.body is not None
-        assert arrival.parts is not None
-        arrival.body.write(part)
-        self._await(arrival, arrival.parts.__anext__(), self._part_received)
+    def _store_part(self, part: bytes, incoming: IncomingRequest) -> None:
+        assert incoming.body is not None
+        assert incoming.parts is not None
+        incoming.body.write(part)
+        self._await(incoming, incoming.parts.__anext__(), self._part_received)
 
-    def _admit(self, arrival: Arrival, size: int, then: Callable[[Arrival], None]) -> None:
+    def _admit(self, incoming: IncomingRequest, size: int, then: Callable[[IncomingRequest], None]) -> None:
         """Call `then` once `size` bytes are accepted; else respond without receiving the body."""
-        limit = self._policy.max_bytes(arrival.environ)
+        limit = self._policy.max_bytes(incoming.environ)
         if size > limit:
-            self._refuse_body(arrival, size, errors.PayloadTooLarge(errors.PAYLOAD_TOO_LARGE, limit))
-        elif size <= KNOWN_BYTES or arrival.is_known:
-            then(arrival)
+            self._refuse_body(incoming, size, errors.PayloadTooLarge(errors.PAYLOAD_TOO_LARGE, limit))
+        elif size <= KNOWN_BYTES or incoming.is_known:
+            then(incoming)
         else:
-            check = partial(self._guarded, self._check_sender, arrival, size, then)
-            if not self._queue(arrival.protocol, arrival.environ, check):
-                self._end(arrival)
+            check = partial(self._guarded, self._check_sender, incoming, size, then)
+            if not self._queue(incoming.protocol, incoming.environ, check):
+                self._end(incoming)
 
-    def _check_sender(self, arrival: Arrival, size: int, then: Callable[[Arrival], None]) -> None:
+    def _check_sender(self, incoming: IncomingRequest, size: int, then: Callable[[IncomingRequest], None]) -> None:
         refusal: errors.PlatformError = errors.PayloadTooLarge(errors.TOO_LARGE_WITHOUT_LOGIN, MAX_BYTES)
         try:
-            arrival.is_known = self._policy.is_known(arrival.environ)
+            incoming.is_known = self._policy.is_known(incoming.environ)
         except errors.TooManyRequests as limited:
             refusal = limited
-        if not arrival.is_known:
-            self._refuse_body(arrival, size, refusal)
-        elif not arrival.ended.locked():
-            then(arrival)
+        if not incoming.is_known:
+            self._refuse_body(incoming, size, refusal)
+        elif not incoming.ended.locked():
+            then(incoming)
 
-    def _refuse_body(self, arrival: Arrival, size: int, refusal: errors.PlatformError) -> None:
-        if not self._end(arrival):
+    def _refuse_body(self, incoming: IncomingRequest, size: int, refusal: errors.PlatformError) -> None:
+        if not self._end(incoming):
             return
-        environ = arrival.environ
+        environ = incoming.environ
         if self._policy.takes_data(environ):
             environ.setdefault("CONTENT_LENGTH", str(size))
             environ["wsgi.input"] = _NotReceived()
-            self._serve(arrival.protocol, environ)
+            self._serve(incoming.protocol, environ)
         else:
-            _refuse(arrival.protocol, environ, refusal)
+            _refuse(incoming.protocol, environ, refusal)
 
     def _serve(self, protocol: HttpProtocol, environ: dict[str, Any]) -> None:
         """Queue a complete request."""
@@ -317,14 +319,14 @@ class Receiver:
         _refuse(protocol, environ, refusal)
         return False
 
-    def _end(self, arrival: Arrival) -> bool:
-        """End the arrival; False if it has ended before."""
-        self._arrivals.discard(arrival)
-        if not arrival.ended.acquire(blocking=False):
+    def _end(self, incoming: IncomingRequest) -> bool:
+        """End receiving the request; False if that has ended before."""
+        self._incoming.discard(incoming)
+        if not incoming.ended.acquire(blocking=False):
             return False
-        # Break the reference cycle future → callback → arrival, which would keep the connection open and delay the stop
+        # Break the reference cycle future → callback → request, which would keep the connection open and delay the stop
         # of the process.
-        arrival.future = None
+        incoming.future = None
         return True
 
     def _answer(self, protocol: HttpProtocol, environ: dict[str, Any]) -> None:
@@ -371,12 +373,12 @@ class _NotReceived(io.RawIOBase):
         raise OSError("the body was not received")
 
 
-def _refuse_part(arrival: Arrival) -> None:
+def _refuse_part(incoming: IncomingRequest) -> None:
     """400 for a message that ended before its Content-Length (RFC 9112, 8): a partial body must not be processed."""
-    broken_off = Message(
-        "it ended before the {0} bytes that Content-Length declares had arrived", arrival.declared or 0
+    truncated = Message(
+        "it ended before the {0} bytes that Content-Length declares had arrived", incoming.declared or 0
     )
-    _refuse(arrival.protocol, arrival.environ, errors.BadRequest(errors.INVALID_BODY, broken_off))
+    _refuse(incoming.protocol, incoming.environ, errors.BadRequest(errors.INVALID_BODY, truncated))
 
 
 def _refuse(protocol: HttpProtocol, environ: dict[str, Any], error: errors.PlatformError) -> None:

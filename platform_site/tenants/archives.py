@@ -31,7 +31,7 @@ _SQLITE: Final = "platform.sqlite3"
 _DUMP: Final = "database.dump"
 #: Files that an instance creates again (docs/operations.md, "Back up and restore").
 _EXCLUDED: Final = frozenset(
-    {"cache", "metrics", "static", "counters.bin", "kept_texts.bin", "change_signals.bin", "prepare.lock"}
+    {"cache", "metrics", "static", "counters.bin", "temporary_texts.bin", "change_signals.bin", "prepare.lock"}
 )
 
 

@@ -90,7 +90,7 @@ def test_a_pooled_connection_that_the_server_closed_costs_no_request(monkeypatch
 
 
 def test_a_connection_is_not_kept_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "KEPT_SECONDS", 0)
+    monkeypatch.setattr(connection, "LIFETIME_SECONDS", 0)
     with serving() as server:
         ask(server, "GET")
         ask(server, "GET")

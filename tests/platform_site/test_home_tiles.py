@@ -202,7 +202,7 @@ def test_a_tile_is_read_again_after_a_minute_and_at_once_when_the_query_changes(
     assert "<strong>7</strong>" in tile(boss, query)
     new_currency("QQQ")
     assert "<strong>7</strong>" in tile(boss, query)
-    later = time.monotonic() + tiles.KEPT_SECONDS + 1
+    later = time.monotonic() + tiles.LIFETIME_SECONDS + 1
     monkeypatch.setattr(time, "monotonic", lambda: later)
     assert "<strong>8</strong>" in tile(boss, query)
     setting_save(SavedQuery, boss.pk, {"path": f"{CURRENCIES}/$count?$filter=false"}, name=query.name)

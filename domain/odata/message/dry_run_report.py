@@ -1,7 +1,7 @@
 """The report of a dry run (spec 12, 12.1): `Prefer: erpnet.dry-run`.
 
 @erpnet.dryRun      the report, in a response that is a JSON object
-X-Dry-Run-Report    the URL of the report, in other responses; stored for the same caller (foundation.kept_texts)
+X-Dry-Run-Report    the URL of the report, in other responses; stored for the same caller (foundation.temporary_texts)
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from django.db import DatabaseError, connection
 from domain.dataset.records.dry_run_hooks import ReportedHook, ReportEntry
 from domain.odata.message.message import ODataResponse
 from domain.odata.message.response_annotations import is_object, with_members
-from foundation import kept_texts
+from foundation import temporary_texts
 from foundation.dry_runs import MAX_ENTRIES, DryRun
 from identity.context import CallContext
 
@@ -27,7 +27,7 @@ LINK = "X-Dry-Run-Report"
 #: Path of the reports, beside the service root.
 REPORTS_PATH = "dry-runs/"
 #: Maximum of the entries; the rest of the report is short.
-MAX_REPORT_BYTES = kept_texts.MAX_BYTES - 10_000
+MAX_REPORT_BYTES = temporary_texts.MAX_BYTES - 10_000
 _SECTIONS = ("changes", "rules", "notRun", "warnings", "webhooks", "mails")
 
 Report = dict[str, Any]
@@ -120,7 +120,7 @@ def attach(response: ODataResponse, report: Report, context: CallContext, servic
         response.body = with_members(response.body, {ANNOTATION: orjson.Fragment(text)})
     else:
         with suppress(OSError):  # the disk is full: the response has no link
-            id = kept_texts.kept_texts().keep(_caller(context), text)
+            id = temporary_texts.temporary_texts().store(_caller(context), text)
             response.headers[LINK] = f"{service_root.removesuffix('odata/')}{REPORTS_PATH}{id}"
 
 
@@ -129,7 +129,7 @@ def attach(response: ODataResponse, report: Report, context: CallContext, servic
 
 def kept_report(id: str, context: CallContext) -> bytes | None:
     """The JSON of a stored report of the same caller; None if it has expired or is another caller's."""
-    return kept_texts.kept_texts().find(_caller(context), id)
+    return temporary_texts.temporary_texts().get(_caller(context), id)
 
 
 def _caller(context: CallContext) -> str:

@@ -161,7 +161,7 @@ def surviving_value(kind: str, value: float) -> Any:
 class DependentProcess(ForkProcess):
     """A process of a cluster that ends with the one that started it.
 
-    Those of the library would go on after a kill -9 of the cluster: they wait for tasks, and keep files and locks.
+    The library's processes would continue after a kill -9 of the cluster, waiting for tasks with open files and locks.
     """
 
     def run(self) -> None:

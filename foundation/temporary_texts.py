@@ -24,28 +24,28 @@ from django.conf import settings
 from foundation.per_process import PerProcess
 from foundation.redis_failures import redis_required
 
-KEPT_SECONDS = 600
+LIFETIME_SECONDS = 600
 #: The file has several ring buffers; owners are spread over them, so that one owner displaces the texts of few others.
 RINGS, RING_BYTES = 16, 4 << 20
 MAX_BYTES = 1 << 20
 #: Maximum texts of one owner in Redis.
-KEPT_IN_REDIS = 20
+TEXTS_IN_REDIS = 20
 
 
-class KeptTexts(Protocol):
+class TemporaryTexts(Protocol):
     """Texts by owner."""
 
-    def keep(self, owner: str, text: bytes) -> str:
+    def store(self, owner: str, text: bytes) -> str:
         """Store a text of at most MAX_BYTES; returns its id. Raises OSError if it cannot be stored."""
         ...
 
-    def find(self, owner: str, id: str) -> bytes | None:
+    def get(self, owner: str, id: str) -> bytes | None:
         """The text; None if it has expired or belongs to another owner."""
         ...
 
 
 class RedisTexts:
-    """Storage for any number of nodes. Each owner has KEPT_IN_REDIS keys, which each process reuses in turn.
+    """Storage for any number of nodes. Each owner has TEXTS_IN_REDIS keys, which each process reuses in turn.
 
     Raises errors.Unavailable while Redis is away.
     """
@@ -54,15 +54,15 @@ class RedisTexts:
         import redis
 
         self._client = redis.Redis.from_url(url)
-        self._places = itertools.count(random.randrange(KEPT_IN_REDIS))
+        self._places = itertools.count(random.randrange(TEXTS_IN_REDIS))
 
-    def keep(self, owner: str, text: bytes) -> str:
-        place, token = next(self._places) % KEPT_IN_REDIS, secrets.token_hex(16)
+    def store(self, owner: str, text: bytes) -> str:
+        place, token = next(self._places) % TEXTS_IN_REDIS, secrets.token_hex(16)
         with redis_required():
-            self._client.set(self._key(owner, place), token.encode() + text, ex=KEPT_SECONDS)
+            self._client.set(self._key(owner, place), token.encode() + text, ex=LIFETIME_SECONDS)
         return f"{place:x}-{token}"
 
-    def find(self, owner: str, id: str) -> bytes | None:
+    def get(self, owner: str, id: str) -> bytes | None:
         place, token = _parts(id)
         with redis_required():
             found = self._client.get(self._key(owner, place))
@@ -70,7 +70,7 @@ class RedisTexts:
         return found[32:] if isinstance(found, bytes) and is_match else None
 
     def _key(self, owner: str, place: int) -> str:
-        return f"kept-text:{hashlib.sha256(owner.encode()).hexdigest()}:{place}"
+        return f"temporary-text:{hashlib.sha256(owner.encode()).hexdigest()}:{place}"
 
 
 class FileTexts:
@@ -89,9 +89,10 @@ class FileTexts:
         # A POSIX lock belongs to the process, so threads need a lock of their own.
         self._lock = threading.Lock()
 
-    def keep(self, owner: str, text: bytes) -> str:
+    def store(self, owner: str, text: bytes) -> str:
         digest, token = _digest(owner), secrets.token_hex(16)
-        record = self._HEAD.pack(token.encode(), digest, time.time() + KEPT_SECONDS, len(text), zlib.crc32(text)) + text
+        expiry = time.time() + LIFETIME_SECONDS
+        record = self._HEAD.pack(token.encode(), digest, expiry, len(text), zlib.crc32(text)) + text
         if len(record) > self._ring_bytes - self._NEXT.size:
             raise OSError("the text is longer than its ring")
         start = digest[0] % RINGS * self._ring_bytes
@@ -108,7 +109,7 @@ class FileTexts:
                 fcntl.lockf(self._descriptor, fcntl.LOCK_UN, self._NEXT.size, start)
         return f"{position:x}-{token}"
 
-    def find(self, owner: str, id: str) -> bytes | None:
+    def get(self, owner: str, id: str) -> bytes | None:
         position, token = _parts(id)
         digest = _digest(owner)
         if not self._NEXT.size <= position < self._ring_bytes:
@@ -139,7 +140,7 @@ def _parts(id: str) -> tuple[int, str]:
 
 
 @PerProcess
-def kept_texts() -> KeptTexts:
+def temporary_texts() -> TemporaryTexts:
     """The texts of this process."""
     url: str = settings.REDIS_URL
-    return RedisTexts(url) if url else FileTexts(settings.DATA_DIR / "kept_texts.bin")
+    return RedisTexts(url) if url else FileTexts(settings.DATA_DIR / "temporary_texts.bin")
