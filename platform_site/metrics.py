@@ -157,7 +157,7 @@ def forget_processes(directory: Path) -> None:
     """
     for file in directory.glob("*.db"):
         pid = file.stem.rpartition("_")[2]
-        if pid.isdigit() and not _runs(int(pid)):
+        if pid.isdigit() and not psutil.pid_exists(int(pid)):
             file.unlink(missing_ok=True)
     for machine in directory.parent.iterdir():
         if machine != directory and machine.is_dir() and time.time() - _last_written(machine) > _SILENT_SECONDS:
@@ -167,7 +167,7 @@ def forget_processes(directory: Path) -> None:
 def process_ids() -> set[int]:
     """Ids of the instance's processes on this machine that count metrics and run."""
     names = (file.stem.rpartition("_")[2] for file in settings.METRICS_DIR.glob("*.db"))
-    return {int(name) for name in names if name.isdigit() and _runs(int(name))}
+    return {int(name) for name in names if name.isdigit() and psutil.pid_exists(int(name))}
 
 
 def figures() -> dict[str, float]:
@@ -182,16 +182,6 @@ def figures() -> dict[str, float]:
 
 def _last_written(directory: Path) -> float:
     return max(path.stat().st_mtime for path in (directory, *directory.iterdir()))
-
-
-def _runs(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 class _Collected(Collector):
