@@ -14,7 +14,7 @@ import time
 
 from bench import floor
 from bench.instance import Instance, Servers, cpu_seconds, fetch, instance, serving
-from bench.load import Request, answers
+from bench.load import Request, measure_responses
 from bench.operations import first_product
 
 ENTITIES, ATTRIBUTES = 500, 10
@@ -137,13 +137,13 @@ def _measured(prepared: Instance) -> dict[str, float]:
 def _cpu_ms(servers: Servers, path: str) -> float:
     """Processor time of the server for one response."""
     request = Request("GET", f"{servers.root}{path}".replace(" ", "%20"), servers.headers)
-    answers(request, seconds=0.3, connections=_CONNECTIONS)
+    measure_responses(request, seconds=0.3, connections=_CONNECTIONS)
     used: list[float] = []
 
     def note() -> None:
         used.append(cpu_seconds(servers.platform_process))
 
-    measured = answers(request, seconds=_SECONDS, connections=_CONNECTIONS, begin=note)
+    measured = measure_responses(request, seconds=_SECONDS, connections=_CONNECTIONS, begin=note)
     note()
     return (used[1] - used[0]) * 1000 / max(1, measured.count)
 
