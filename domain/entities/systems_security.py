@@ -176,7 +176,7 @@ def warn_of_what_cannot_work(application: Record) -> None:
     dataset = application.dataset
     writes, stored = dataset.deferred.writes, TrustedApplication.objects.filter(pk=application.id).first()
     if application.client_authentication == SECRET_JWT:
-        has_secret = _secret_key(application) in writes or bool(stored and client_secrets(stored))
+        has_secret = _encrypted_secret_key(application) in writes or bool(stored and client_secrets(stored))
     else:
         has_secret = _secret_key(application) in writes or bool(stored and stored.application_secret_hash)
     for text in application_warnings(_as_model(application), has_secret=has_secret):
@@ -203,7 +203,7 @@ def _secret_key(application: Record) -> tuple[str, str]:
     return "secret", str(application.id)
 
 
-def _secret_key(application: Record) -> tuple[str, str]:
+def _encrypted_secret_key(application: Record) -> tuple[str, str]:
     return "encrypted secret", str(application.id)
 
 
@@ -229,13 +229,15 @@ def keep_secret_hash(application: Record) -> None:
 
 def store_secret(application: Record, secret: str) -> None:
     """With the commit, store the secret itself, encrypted: the key of the application's client_secret_jwt."""
-    application.dataset.defer_write(_secret_key(application), partial(_write_secret, application.id, secret))
+    key = _encrypted_secret_key(application)
+    application.dataset.defer_write(key, partial(_write_secret, application.id, secret))
 
 
 def remove_stored_secret(application: Record) -> None:
     """Late default: remove the secret itself once the application no longer signs with it."""
     if application.is_changed("client_authentication") and application.client_authentication != SECRET_JWT:
-        application.dataset.defer_write(_secret_key(application), partial(_write_secret, application.id, None))
+        key = _encrypted_secret_key(application)
+        application.dataset.defer_write(key, partial(_write_secret, application.id, None))
 
 
 def _write_secret(application_id: str, secret: str | None) -> None:
