@@ -30,7 +30,7 @@ def for_applications(view: View) -> View:
     """Allow scripts of trusted applications to call the view. No cookies: credentials are in the request itself."""
 
     @wraps(view)
-    def answered(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+    def with_cors_headers(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         origin = request.META.get("HTTP_ORIGIN", "")
         allowed = bool(origin) and origin_allowed(origin)
         if request.method == "OPTIONS":
@@ -48,8 +48,8 @@ def for_applications(view: View) -> View:
         return response
 
     # The decorated views take no cookies, so CSRF is impossible.
-    answered.csrf_exempt = True  # type: ignore[attr-defined]
-    return answered
+    with_cors_headers.csrf_exempt = True  # type: ignore[attr-defined]
+    return with_cors_headers
 
 
 def _origins() -> Mapping[str, frozenset[str]]:

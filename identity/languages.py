@@ -125,10 +125,10 @@ def ui_language(ui_locales: str) -> str:
     return next((code for code in requested if code in spoken), None) or get_language() or DEFAULT
 
 
-def in_ui_language(ui_locales: str, answer: Callable[[], HttpResponse]) -> HttpResponse:
-    """The answer in the language of ui_locales, which its headers name."""
+def in_ui_language(ui_locales: str, make_response: Callable[[], HttpResponse]) -> HttpResponse:
+    """The response in the language of ui_locales, which its headers name."""
     with translation.override(ui_language(ui_locales)):
-        response = answer()
+        response = make_response()
         response.headers.setdefault("Content-Language", get_language() or DEFAULT)
         return response
 

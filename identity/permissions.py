@@ -56,7 +56,7 @@ class RolePermissions:
     key: str
     roles: tuple[RoleGrants, ...]
     # (repository, operation) → filters, or None for "not allowed"; filled on demand.
-    _answers: dict[tuple[str, Operation], tuple[str, ...] | None] = field(
+    _found_filters: dict[tuple[str, Operation], tuple[str, ...] | None] = field(
         default_factory=dict, compare=False, hash=False, repr=False
     )
     _alternatives: dict[Lineage, tuple[tuple[tuple[str, ...], ...], ...]] = field(
@@ -70,11 +70,11 @@ class RolePermissions:
 
     def allows(self, repository: str, operation: Operation) -> bool:
         """Whether any role grants it."""
-        return self._answer(repository, operation) is not None
+        return self._filters(repository, operation) is not None
 
     def policies(self, repository: str, operation: Operation) -> tuple[str, ...]:
         """Filters, of which a row must match one; empty if some role grants the operation without a policy."""
-        return self._answer(repository, operation) or ()
+        return self._filters(repository, operation) or ()
 
     def alternatives(self, lineage: Lineage) -> tuple[tuple[tuple[str, ...], ...], ...]:
         """The filters of each granting role by member of the lineage; empty if one of these roles has no filter."""
@@ -88,13 +88,13 @@ class RolePermissions:
         result = [tuple(role.rows.get(member, ()) for member in lineage) for role in granting]
         return () if any(not any(filters) for filters in result) else tuple(dict.fromkeys(result))
 
-    def _answer(self, repository: str, operation: Operation) -> tuple[str, ...] | None:
-        question = (repository, operation)
-        if question not in self._answers:
-            self._answers[question] = self._find(repository, operation)
-        return self._answers[question]
+    def _filters(self, repository: str, operation: Operation) -> tuple[str, ...] | None:
+        key = (repository, operation)
+        if key not in self._found_filters:
+            self._found_filters[key] = self._find_filters(repository, operation)
+        return self._found_filters[key]
 
-    def _find(self, repository: str, operation: Operation) -> tuple[str, ...] | None:
+    def _find_filters(self, repository: str, operation: Operation) -> tuple[str, ...] | None:
         granting = [role for role in self.roles if role.allows(repository, operation)]
         if not granting:
             return None
@@ -185,8 +185,8 @@ def _load(user_id: str) -> Permissions:
         for operation, flag in zip(OPERATIONS, flags, strict=True):
             if flag:
                 of_role = rows[str(policy.role_id)]
-                question = (policy.repository, operation)
-                of_role[question] = (*of_role.get(question, ()), policy.filter)
+                key = (policy.repository, operation)
+                of_role[key] = (*of_role.get(key, ()), policy.filter)
     roles = [RoleGrants(granted[role], rows[role]) for role in sorted(granted)]
     return RolePermissions(key=_key(roles), roles=tuple(roles))
 

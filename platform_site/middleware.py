@@ -95,7 +95,7 @@ class PlatformMiddleware:
     def _served(self, request: HttpRequest) -> HttpResponseBase:
         request_id = assign_request_id(request)
         with request_logged_as(request_id):
-            response = self._answer(request) if request.path in _QUIET_PATHS else self._measured(request)
+            response = self._respond(request) if request.path in _QUIET_PATHS else self._measured(request)
         response.headers["X-Request-Id"] = request_id
         return response
 
@@ -106,7 +106,7 @@ class PlatformMiddleware:
         wrappers = connection.execute_wrappers
         wrappers.append(counter)
         try:
-            response = self._answer(request)
+            response = self._respond(request)
         finally:
             wrappers.pop()
         seconds = time.perf_counter() - started
@@ -126,7 +126,7 @@ class PlatformMiddleware:
             response = self.get_response(request)
         return response
 
-    def _answer(self, request: HttpRequest) -> HttpResponseBase:
+    def _respond(self, request: HttpRequest) -> HttpResponseBase:
         if not request.path_info.startswith(API_PREFIX):
             if request.path_info.startswith(_ADMIN):
                 return self._page(request)

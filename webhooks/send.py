@@ -117,7 +117,7 @@ def _attempt(lease: Lease) -> Outcome:
         headers = sent_headers(lease, timestamp=int(clock.at.timestamp()))
         head = _request_head(lease, headers)
         url, policy = sent_to(lease.url)
-        answer = client.send(
+        response = client.send(
             EgressRequest(
                 "POST",
                 url,
@@ -136,7 +136,7 @@ def _attempt(lease: Lease) -> Outcome:
     except Exception as exc:
         # A bug or an invalid signing secret: shown at the delivery; it must not block other deliveries.
         return _failed(clock, head, f"{type(exc).__name__}: {exc}", permanent=True)
-    return _answered(clock, head, answer, secrets=[*lease.secrets, *secrets_of(headers)])
+    return _outcome_of_response(clock, head, response, secrets=[*lease.secrets, *secrets_of(headers)])
 
 
 def sent_headers(lease: Lease, *, timestamp: int) -> list[Header]:
@@ -174,22 +174,24 @@ def _failed(
     )
 
 
-def _answered(clock: _Clock, head: str, answer: EgressResponse, *, secrets: Sequence[str]) -> Outcome:
+def _outcome_of_response(clock: _Clock, head: str, response: EgressResponse, *, secrets: Sequence[str]) -> Outcome:
     """The outcome of a response; secrets that the receiver echoes are masked in it."""
-    delivered = 200 <= answer.status < 300
+    delivered = 200 <= response.status < 300
     # Masked before it is truncated, so that no part of a secret remains at the end.
-    text = _without(secrets, answer.body.decode(errors="replace"))[: webhook_settings().stored_answer_bytes]
-    response_head = f"HTTP/1.1 {answer.status} {answer.reason}\n{header_text(masked(answer.headers))}"
+    text = _without(secrets, response.body.decode(errors="replace"))[: webhook_settings().stored_answer_bytes]
+    response_head = f"HTTP/1.1 {response.status} {response.reason}\n{header_text(masked(response.headers))}"
     return Outcome(
         clock.at,
         clock.milliseconds(),
         delivered=delivered,
-        status=answer.status,
-        error=None if delivered else storable(_without(secrets, _reason(answer)))[:_ERROR_LENGTH],
-        permanent=answer.status == GONE,
-        is_receiver_down=answer.status in RECEIVER_DOWN_STATUSES,
-        retry_after=parse_retry_after(answer.header("Retry-After")) if answer.status in _RETRY_AFTER_STATUSES else None,
-        address=answer.address,
+        status=response.status,
+        error=None if delivered else storable(_without(secrets, _reason(response)))[:_ERROR_LENGTH],
+        permanent=response.status == GONE,
+        is_receiver_down=response.status in RECEIVER_DOWN_STATUSES,
+        retry_after=parse_retry_after(response.header("Retry-After"))
+        if response.status in _RETRY_AFTER_STATUSES
+        else None,
+        address=response.address,
         request_head=head,
         response_head=storable(_without(secrets, response_head)),
         response_body=storable(text),
@@ -202,9 +204,9 @@ def _without(secrets: Sequence[str], text: str) -> str:
     return text
 
 
-def _reason(answer: EgressResponse) -> str:
-    if answer.status == GONE:
+def _reason(response: EgressResponse) -> str:
+    if response.status == GONE:
         return "410: the receiver wants this no more"
-    if 300 <= answer.status < 400:
-        return f"{answer.status}: redirects are not followed"
-    return f"{answer.status} {answer.reason}".strip()
+    if 300 <= response.status < 400:
+        return f"{response.status}: redirects are not followed"
+    return f"{response.status} {response.reason}".strip()

@@ -131,9 +131,10 @@ def send(
     prepared.method, prepared.url, prepared.body = request.method, request.url, request.body or None
     prepared.headers = _FieldLines([*_lines(request, destination)])
     seconds = request.connect_timeout_seconds, request.total_timeout_seconds
-    answer = _session().send(prepared, timeout=seconds, policy=policy, resolver=resolver)
-    body = cast(_Body, answer.raw)
-    return EgressResponse(answer.status_code, answer.reason, body.headers, answer.content, body.truncated, body.address)
+    response = _session().send(prepared, timeout=seconds, policy=policy, resolver=resolver)
+    body = cast(_Body, response.raw)
+    status, reason, content = response.status_code, response.reason, response.content
+    return EgressResponse(status, reason, body.headers, content, body.truncated, body.address)
 
 
 def _lines(request: EgressRequest, destination: Destination) -> Iterator[tuple[str, Any]]:
@@ -237,9 +238,9 @@ class EgressAdapter(HTTPAdapter):
     def _exchange(self, request: requests.PreparedRequest, exchange: Exchange) -> requests.Response:
         token = current_exchange.set(exchange)
         try:
-            answer = super().send(request, stream=True, timeout=exchange.deadline.remaining())
-            answer.raw = _Body(answer.raw, exchange.address)
-            return answer
+            response = super().send(request, stream=True, timeout=exchange.deadline.remaining())
+            response.raw = _Body(response.raw, exchange.address)
+            return response
         finally:
             current_exchange.reset(token)
 

@@ -61,7 +61,7 @@ def second_factor(request: HttpRequest) -> HttpResponse:
     pending = step_up_get(request) or pending_get(request)
     if pending is None:
         return login_page(safe_next(request))
-    return _Page(request, pending).answer() if step_of(pending) == "prove" else _to_current_step(request, pending)
+    return _Page(request, pending).respond() if step_of(pending) == "prove" else _to_current_step(request, pending)
 
 
 @safe_page
@@ -94,7 +94,7 @@ class _Page:
         self.recovery = RecoveryForm(posted if posted and "recovery_code" in posted else None)
         self.problem = ""
 
-    def answer(self) -> HttpResponse:
+    def respond(self) -> HttpResponse:
         """The response: the next step after a correct proof, else the page."""
         try:
             if proven := self._proven():

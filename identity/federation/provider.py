@@ -186,11 +186,11 @@ def exchange(
             raise FederationFailed(Message("The provider sent no id token."))
         claims = _validated(provider, known, id_token, nonce)
         if provider.login_claim not in claims and (userinfo := known.get("userinfo_endpoint")):
-            answer = _requested(lambda: session.get(userinfo).json())
+            response = _requested(lambda: session.get(userinfo).json())
             # Core, 5.3.2: protects against token substitution.
-            if not isinstance(answer, dict) or answer.get("sub") != claims["sub"]:
+            if not isinstance(response, dict) or response.get("sub") != claims["sub"]:
                 raise FederationFailed(Message("Its userinfo is about somebody else."))
-            claims = {**answer, **claims}
+            claims = {**response, **claims}
     auth_time = claims.get("auth_time")
     return Identity(
         str(claims["sub"]), claims, id_token, float(auth_time) if isinstance(auth_time, int | float) else None
@@ -214,8 +214,8 @@ def _session(provider: IdentityProvider, redirect_uri: str, known: Mapping[str, 
 def _load(url: str) -> dict[str, Any]:
     def ask() -> tuple[int, Any]:
         with EgressSession() as session:
-            answer = session.get(url)
-        return answer.status_code, answer.json() if answer.status_code == 200 else None
+            response = session.get(url)
+        return response.status_code, response.json() if response.status_code == 200 else None
 
     status, result = _requested(ask)
     if status != 200:

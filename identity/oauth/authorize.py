@@ -120,10 +120,10 @@ class AuthorizationEndpoint(BaseAuthorizationView):  # type: ignore[misc]
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         try:
             self.authorization = AuthorizationRequest(self, request, responses.parameters_given(request))
-            answer = super().dispatch
+            dispatch = super().dispatch
             return in_ui_language(
                 self.authorization.query.get("ui_locales", ""),
-                lambda: responses.no_store(answer(request, *args, **kwargs)),
+                lambda: responses.no_store(dispatch(request, *args, **kwargs)),
             )
         except responses.UnreadableForm as unreadable:
             description = reason_of(unreadable)
@@ -149,14 +149,14 @@ class AuthorizationEndpoint(BaseAuthorizationView):  # type: ignore[misc]
             load_pushed(self.authorization)
         except OAuthToolkitError as error:
             return self.error_response(error, None)
-        return in_ui_language(self.authorization.query.get("ui_locales", ""), self._answer)
+        return in_ui_language(self.authorization.query.get("ui_locales", ""), self._respond)
 
-    def _answer(self) -> HttpResponse:
+    def _respond(self) -> HttpResponse:
         try:
             for step in STEPS:
                 if (response := step(self.authorization)) is not None:
                     return response
-            raise AssertionError("the last step answers")
+            raise AssertionError("the last step responds")
         except OAuthToolkitError as error:
             return self.error_response(error, None)
 
@@ -170,7 +170,9 @@ class AuthorizationEndpoint(BaseAuthorizationView):  # type: ignore[misc]
         fresh_login_used(self.request, authorization.query)
         found.description = found.description or "The request cannot be served."
         found.state = authorization.query.get("state")
-        return responses.answer(self.request, authorization.redirect_uri, dict(found.twotuples), authorization.mode)
+        return responses.return_to_client(
+            self.request, authorization.redirect_uri, dict(found.twotuples), authorization.mode
+        )
 
 
 def load_pushed(authorization: AuthorizationRequest) -> None:
@@ -362,9 +364,9 @@ def ask_consent(authorization: AuthorizationRequest) -> HttpResponse | None:
         return None
     assert authorization.sign_in is not None
     consent = (authorization.sign_in.user, application, authorization.scopes)
-    answer = authorization.query.get(CONSENT)
-    if answer is not None:
-        if not proof_is_valid(answer, *consent):
+    proof = authorization.query.get(CONSENT)
+    if proof is not None:
+        if not proof_is_valid(proof, *consent):
             raise AuthorizationRefused("access_denied", "The user did not consent.")
         return None
     hidden = [(name, value) for name, values in authorization.carried.lists() for value in values]
@@ -383,7 +385,7 @@ def ask_consent(authorization: AuthorizationRequest) -> HttpResponse | None:
     return response
 
 
-def answer(authorization: AuthorizationRequest) -> HttpResponse:
+def respond(authorization: AuthorizationRequest) -> HttpResponse:
     """The response with the code, and the id token of the hybrid flow."""
     assert authorization.sign_in is not None
     query = authorization.query
@@ -402,7 +404,7 @@ def answer(authorization: AuthorizationRequest) -> HttpResponse:
     fresh_login_used(authorization.http, query)
     pushed.pushed_request_end(authorization.handle)
     parameters = responses.protocol_parameters(uri)
-    return responses.answer(authorization.http, authorization.redirect_uri, parameters, authorization.mode)
+    return responses.return_to_client(authorization.http, authorization.redirect_uri, parameters, authorization.mode)
 
 
 STEPS: tuple[Step, ...] = (
@@ -420,7 +422,7 @@ STEPS: tuple[Step, ...] = (
     check_acr,
     check_user,
     ask_consent,
-    answer,
+    respond,
 )
 
 

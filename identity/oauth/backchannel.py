@@ -53,7 +53,7 @@ def send(application_id: str, issuer: str, subject: str, sid: str) -> int:
         },
         type_=jwt.LOGOUT_TOKEN_TYPE,
     )
-    answer = _session.post(url, data={"logout_token": token}, timeout=_TIMEOUT_SECONDS)
-    if answer.status_code not in {200, 204}:
-        raise RuntimeError(f"back-channel logout answered {answer.status_code}")
-    return answer.status_code
+    response = _session.post(url, data={"logout_token": token}, timeout=_TIMEOUT_SECONDS)
+    if response.status_code not in {200, 204}:
+        raise RuntimeError(f"back-channel logout answered {response.status_code}")
+    return response.status_code

@@ -150,7 +150,7 @@ def _fetch_metadata(
 def _fetch(url: str) -> tuple[dict[str, Any], int]:
     """The document and the seconds for which it may be used. Raises DocumentRefused."""
     try:
-        answer = send(
+        loaded = send(
             EgressRequest(
                 "GET", url, _ACCEPT, connect_timeout_seconds=FETCH_SECONDS, total_timeout_seconds=FETCH_SECONDS
             )
@@ -161,10 +161,10 @@ def _fetch(url: str) -> tuple[dict[str, Any], int]:
         raise DocumentUnavailable(
             Message("The metadata document at client_id cannot be fetched: {0}", reason_of(failed))
         ) from failed
-    if answer.status == 429 or answer.status >= 500:
-        raise DocumentUnavailable(Message("The host of client_id answers with status {0}.", answer.status))
+    if loaded.status == 429 or loaded.status >= 500:
+        raise DocumentUnavailable(Message("The host of client_id answers with status {0}.", loaded.status))
     response = urllib3.HTTPResponse(
-        io.BytesIO(answer.body), headers=dict(answer.headers), status=answer.status, preload_content=False,
+        io.BytesIO(loaded.body), headers=dict(loaded.headers), status=loaded.status, preload_content=False,
         decode_content=False,
     )  # fmt: skip
     try:

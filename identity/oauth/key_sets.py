@@ -79,10 +79,10 @@ def forget() -> None:
 def _fetch(url: str, published: _Published) -> None:
     published.requested_at = time.monotonic()
     try:
-        answer = _session.get(url, headers={"Accept": "application/json"}, timeout=_TIMEOUT_SECONDS)
-        if answer.status_code != 200:
-            raise InvalidKey(f"the address answered {answer.status_code}")
-        published.keys, published.problem = key_set_parse(answer.content), ""
+        response = _session.get(url, headers={"Accept": "application/json"}, timeout=_TIMEOUT_SECONDS)
+        if response.status_code != 200:
+            raise InvalidKey(f"the address answered {response.status_code}")
+        published.keys, published.problem = key_set_parse(response.content), ""
     except InvalidKey as exc:
         published.problem = str(exc)
     except (PlatformError, requests.RequestException) as exc:

@@ -178,7 +178,7 @@ class RegistrationEndpoint(View):
                 challenge = {"WWW-Authenticate": 'Bearer realm="id", error="invalid_token"'}
                 return error_response(401, refused.error, refused.description, challenge)
             return error_response(400, refused.error, refused.description)
-        return no_store(JsonResponse(_answer(metadata, registered), status=201))
+        return no_store(JsonResponse(_registration_response(metadata, registered), status=201))
 
 
 def _token_of(request: HttpRequest) -> RegistrationToken:
@@ -191,7 +191,7 @@ def _token_of(request: HttpRequest) -> RegistrationToken:
     return row
 
 
-def _answer(metadata: ClientMetadata, registered: Registered) -> dict[str, Any]:
+def _registration_response(metadata: ClientMetadata, registered: Registered) -> dict[str, Any]:
     """All registered metadata (RFC 7591, 3.2.1); a secret does not expire."""
     application = registered.application
     secret = {"client_secret": registered.secret, "client_secret_expires_at": 0} if registered.secret else {}

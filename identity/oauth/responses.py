@@ -64,7 +64,7 @@ def repeated(parameters: QueryDict) -> list[str]:
     return [name for name, values in parameters.lists() if len(values) > 1 and name not in repeatable]
 
 
-def answer(request: HttpRequest, redirect_uri: str, parameters: Parameters, mode: str) -> HttpResponse:
+def return_to_client(request: HttpRequest, redirect_uri: str, parameters: Parameters, mode: str) -> HttpResponse:
     """Return the parameters to the client through the browser."""
     parameters = {**parameters, "iss": instance.issuer(request)}
     if mode == "form_post":

@@ -64,8 +64,8 @@ class RunScript(JobType):
             run.log(outcome.console)
         if isinstance(outcome, FailedRun):
             raise outcome.error
-        answer = {"parameters": outcome.outputs, "returnValue": outcome.return_value}
-        run.progress["result"] = f"The script {values['Script']} returned {orjson.dumps(answer).decode()[:2000]}"
+        returned = {"parameters": outcome.outputs, "returnValue": outcome.return_value}
+        run.progress["result"] = f"The script {values['Script']} returned {orjson.dumps(returned).decode()[:2000]}"
         dataset.commit()
         return str(run.progress["result"])
 

@@ -12,11 +12,11 @@ from typing import IO, Any
 from foundation.execution_slot import defer_to_slot
 from foundation.streamed_responses import PipedResponse, PushedResponse, TemporaryFileResponse
 from platform_site.serving.connection_pool import ConnectionPool, configure_connections
-from platform_site.serving.exchange import RESPONSE_BYTES, Application, FileAnswer, StartResponse
+from platform_site.serving.exchange import RESPONSE_BYTES, Application, FileBody, StartResponse
 
 
 class PooledApplication:
-    """A WSGI application. It returns a list, a FileAnswer, or a response that is piped or pushed."""
+    """A WSGI application. It returns a list, a FileBody, or a response that is piped or pushed."""
 
     def __init__(self, application: Application) -> None:
         self.application = application
@@ -25,22 +25,22 @@ class PooledApplication:
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Answer the request."""
         with self.connections:
-            answer = self.application(environ, start_response)
-            if isinstance(answer, PipedResponse | PushedResponse):
-                return answer
-            if isinstance(answer, TemporaryFileResponse):
-                answer.close()  # leaves the file open, because its iterator has not begun
-                return FileAnswer(answer.temporary_file)
+            response = self.application(environ, start_response)
+            if isinstance(response, PipedResponse | PushedResponse):
+                return response
+            if isinstance(response, TemporaryFileResponse):
+                response.close()  # leaves the file open, because its iterator has not begun
+                return FileBody(response.temporary_file)
             # Read other responses here, since the server would iterate them without database connection.
             try:
-                return _read_whole(answer)
+                return _read_whole(response)
             finally:
-                close = getattr(answer, "close", None)
+                close = getattr(response, "close", None)
                 if close is not None:
                     close()
 
 
-def _read_whole(parts: Iterable[bytes]) -> list[bytes] | FileAnswer:
+def _read_whole(parts: Iterable[bytes]) -> list[bytes] | FileBody:
     """All parts: in memory up to RESPONSE_BYTES, else in a file. Lets other requests run between two parts."""
     held: list[bytes] = []
     file: IO[bytes] | None = None
@@ -58,4 +58,4 @@ def _read_whole(parts: Iterable[bytes]) -> list[bytes] | FileAnswer:
     if file is None:
         return held
     file.flush()
-    return FileAnswer(file)
+    return FileBody(file)

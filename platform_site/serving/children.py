@@ -121,12 +121,12 @@ class Supervisor:
             if not child.waits or all(other.waits for other in self.children):
                 self._spawn(child)
 
-    def wait_until(self, answers: Callable[[], bool], *, timeout_seconds: float) -> bool:
+    def wait_until(self, is_responding: Callable[[], bool], *, timeout_seconds: float) -> bool:
         """Wait until the instance responds; False if stopped meanwhile. Raises StartFailed."""
         deadline = time.monotonic() + timeout_seconds
         while not self._stop_requested:
             self._watch()
-            if all(child.alive for child in self.children if child.process is not None) and answers():
+            if all(child.alive for child in self.children if child.process is not None) and is_responding():
                 for child in self.children:
                     if child.process is None:
                         self._spawn(child)

@@ -148,7 +148,7 @@ class ResponseHead:
         self.headers = headers
 
 
-class FileAnswer:
+class FileBody:
     """A response body (PEP 3333) with the content of a file that the server opens by its name."""
 
     def __init__(self, file: IO[bytes]) -> None:

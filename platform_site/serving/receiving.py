@@ -40,7 +40,7 @@ from platform_site.serving.exchange import (
     HEADER_BYTES,
     LONG_HEADER,
     Application,
-    FileAnswer,
+    FileBody,
     Future,
     HttpProtocol,
     Parts,
@@ -307,7 +307,7 @@ class Receiver:
 
     def _serve(self, protocol: HttpProtocol, environ: dict[str, Any]) -> None:
         """Queue a complete request."""
-        self._queue(protocol, environ, partial(self._answer, protocol, environ))
+        self._queue(protocol, environ, partial(self._respond, protocol, environ))
 
     def _queue(self, protocol: HttpProtocol, environ: dict[str, Any], work: Callable[[], None]) -> bool:
         """Queue work of a request; False if the queue of its caller is full and the request was refused."""
@@ -329,11 +329,11 @@ class Receiver:
         incoming.future = None
         return True
 
-    def _answer(self, protocol: HttpProtocol, environ: dict[str, Any]) -> None:
+    def _respond(self, protocol: HttpProtocol, environ: dict[str, Any]) -> None:
         start = ResponseHead()
         environ[ON_DISCONNECT] = partial(on_disconnect, protocol)
         try:
-            answer = self._application(environ, start)
+            response = self._application(environ, start)
         except Exception:
             logger.exception("unhandled exception in %s %s", environ["REQUEST_METHOD"], environ["PATH_INFO"])
             protocol.response_bytes(500, [], b"")
@@ -343,15 +343,15 @@ class Receiver:
         # On a connection whose body was not received, the next bytes are that body: close it.
         if self._balance.closes(environ[CONNECTION]) or isinstance(environ["wsgi.input"], _NotReceived):
             start.headers.append(("Connection", "close"))
-        if isinstance(answer, FileAnswer):
-            self._respond_with_file(protocol, start, answer.file)
-        elif isinstance(answer, PipedResponse):
-            if not self._pipes.send(protocol, environ[CONNECTION], start, answer.parts):
+        if isinstance(response, FileBody):
+            self._respond_with_file(protocol, start, response.file)
+        elif isinstance(response, PipedResponse):
+            if not self._pipes.send(protocol, environ[CONNECTION], start, response.parts):
                 _refuse(protocol, environ, errors.Unavailable(errors.SERVER_STOPPING, 1, retry_after_seconds=1))
-        elif isinstance(answer, PushedResponse):
-            answer.push.start(ServerResponseWriter(protocol, environ[CONNECTION], start, answer.push))
+        elif isinstance(response, PushedResponse):
+            response.push.start(ServerResponseWriter(protocol, environ[CONNECTION], start, response.push))
         else:
-            protocol.response_bytes(start.status, start.headers, b"".join(answer))
+            protocol.response_bytes(start.status, start.headers, b"".join(response))
 
     def _respond_with_file(self, protocol: HttpProtocol, head: ResponseHead, file: IO[bytes]) -> None:
         if not any(name.lower() == "content-length" for name, _ in head.headers):

@@ -61,7 +61,7 @@ def serve(tenant: Tenant, digest: str, listening: socket.socket, status: int, id
         activity = _Activity(counts, status, idle_seconds)
         try:
             supervisor.start()
-            if supervisor.wait_until(_answers, timeout_seconds=READY_TIMEOUT_SECONDS):
+            if supervisor.wait_until(_is_responding, timeout_seconds=READY_TIMEOUT_SECONDS):
                 activity.report(USED)
                 supervisor.run(until=activity.is_idle)
         except StartFailed as error:
@@ -96,7 +96,7 @@ def _check_exposure() -> None:
         raise TenantError(problem)
 
 
-def _answers() -> bool:
+def _is_responding() -> bool:
     return addresses.is_responding(settings.HOST, settings.PORT, name=settings.ALLOWED_HOSTS[0])
 
 
