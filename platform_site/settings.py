@@ -35,17 +35,17 @@ django_stubs_ext.monkeypatch()
 SETTINGS.clear()
 env = Environment()
 
-DEBUG = env.switch("DEBUG", False, "Stack traces in error answers; never in production.")
+DEBUG = env.switch("DEBUG", False, "Stack traces in error responses; never in production.")
 DEMO = env.switch("DEMO", False, "Demo mode: known logins and secrets; loopback only.")
 _data_dir = env.text(
-    "DATA_DIR", "./.data", "Where the embedded database, keys and generated secrets live.", kind="path"
+    "DATA_DIR", "./.data", "Directory of the embedded database, keys and generated secrets.", kind="path"
 )
 DATA_DIR = BASE_DIR / Path(_data_dir).expanduser()
 BASE_URL = env.root_url(
-    "BASE_URL", "", "Public root of the instance, without a trailing slash; empty: taken from each request."
+    "BASE_URL", "", "Public base URL of the instance, without a trailing slash; empty: that of each request."
 )
-HOST = env.text("HOST", "127.0.0.1", "Address that the web server listens on.")
-PORT = env.number("PORT", 8000, "Port that the web server listens on.")
+HOST = env.text("HOST", "127.0.0.1", "Address on which the web server listens.")
+PORT = env.number("PORT", 8000, "Port on which the web server listens.")
 INSTANCE_NAME = env.text("INSTANCE_NAME", "", "Name of the instance on its pages; empty: Business platform.")
 _logo = env.text(
     "INSTANCE_LOGO",
@@ -65,7 +65,7 @@ if INSTANCE_LOGO and (_problem := logo_problem(Path(INSTANCE_LOGO))):
     raise ImproperlyConfigured(_problem)
 if INSTANCE_COLOUR and (_problem := colour_problem(INSTANCE_COLOUR)):
     raise ImproperlyConfigured(_problem)
-_static_dir = env.text("STATIC_DIR", "", "Where static files are collected; empty: `DATA_DIR/static`.", kind="path")
+_static_dir = env.text("STATIC_DIR", "", "Directory for collected static files; empty: `DATA_DIR/static`.", kind="path")
 TENANTS = env.text(
     "TENANTS",
     "",
@@ -78,8 +78,8 @@ TENANT_IDLE_SECONDS = env.number(
 TENANTS_RUNNING = env.number(
     "TENANTS_RUNNING",
     0,
-    "Tenants that run at once; the least recently used one makes room. 0: as many as fit into half of the machine's "
-    "memory, at most 1.5 GB.",
+    "Maximum number of running tenants; the least recently used one is stopped for another. 0: as many as fit into "
+    "half of the machine's memory, at most 1.5 GB.",
 )
 # Read when prometheus_client is first imported. Each process writes its counters to a file named by its id. Each
 # machine has a directory, since processes of two machines with a shared DATA_DIR could have the same id.
@@ -90,7 +90,7 @@ _secret_key = env.text(
     "SECRET_KEY",
     "",
     "Secret of at least 32 characters that signs cookies and mailed links, the same on all nodes; empty: "
-    "`DATA_DIR/secret_key`, made on first start.",
+    "`DATA_DIR/secret_key`, created at the first start.",
 )
 if _secret_key and len(_secret_key) < 32:
     raise ImproperlyConfigured("SECRET_KEY must be a text of at least 32 characters.")
@@ -99,13 +99,13 @@ ENCRYPTION_KEYS = env.texts(
     "ENCRYPTION_KEYS",
     [],
     "Keys that encrypt the secrets in the database, newest first, each 32 bytes in base64url; "
-    "empty: `DATA_DIR/encryption_keys`, made on first start.",
+    "empty: `DATA_DIR/encryption_keys`, created at the first start.",
 )
 if not all(key_is_valid(key) for key in ENCRYPTION_KEYS):
     raise ImproperlyConfigured("ENCRYPTION_KEYS must be keys of 32 bytes in base64url, separated by commas.")
 
 ALLOWED_HOSTS: list[str] = env.texts(
-    "ALLOWED_HOSTS", [], "Host names that requests may carry; empty: those of BASE_URL and loopback."
+    "ALLOWED_HOSTS", [], "Accepted Host headers; empty: those of BASE_URL and loopback."
 ) or ["localhost", "127.0.0.1", "[::1]"]
 if BASE_URL and (_host := urlsplit(BASE_URL).hostname):
     ALLOWED_HOSTS.append(_host)
@@ -251,12 +251,12 @@ for _number, _replica_url in enumerate(
 if DATABASE_REPLICAS and not _database_url.startswith(("postgres", "pgsql")):
     raise ImproperlyConfigured("DATABASE_REPLICA_URLS needs a DATABASE_URL of PostgreSQL.")
 DATABASE_REPLICA_LAG_SECONDS = env.decimal(
-    "DATABASE_REPLICA_LAG_SECONDS", 1.0, "A replica that is further behind is left out until it has caught up."
+    "DATABASE_REPLICA_LAG_SECONDS", 1.0, "A replica with a greater lag is not used until it has caught up."
 )
 DATABASE_TRANSACTION_POOLER = env.switch(
     "DATABASE_TRANSACTION_POOLER",
     False,
-    "DATABASE_URL leads to PgBouncer or another pooler in transaction mode: PostgreSQL's sessions keep nothing.",
+    "DATABASE_URL is that of PgBouncer or another pooler in transaction mode: PostgreSQL sessions have no state.",
 )
 REDIS_URL = env.url(
     "REDIS_URL",
@@ -290,8 +290,7 @@ WEB_PROCESSES = env.number("WEB_PROCESSES", 2, "Web server processes.", least=1)
 DATABASE_CONNECTIONS = env.number(
     "DATABASE_CONNECTIONS",
     0,
-    "Connections to PostgreSQL that the web processes of this node open at most, all together, at least two for each; "
-    "0: no bound.",
+    "Maximum connections of all web processes of this node to PostgreSQL, at least two for each; 0: no limit.",
 )
 if 0 < DATABASE_CONNECTIONS < 2 * WEB_PROCESSES:
     raise ImproperlyConfigured(
@@ -447,8 +446,8 @@ X_FRAME_OPTIONS = "DENY"
 EGRESS_ALLOW: list[str] = env.destinations(
     "EGRESS_ALLOW",
     [],
-    "Hosts (`erp.local`, `*.erp.local`) or networks (CIDR) that webhooks and scripts may reach although private. "
-    "A placeholder in the host of a webhook's URL may only become one of these hosts.",
+    "Hosts (`erp.local`, `*.erp.local`) or networks (CIDR) that webhooks and scripts may reach although they are "
+    "private. A placeholder in the host of a webhook's URL may only become one of these hosts.",
 ) + (["127.0.0.0/8", "::1/128"] if DEMO else [])
 SANDBOX_WORKERS = env.number("SANDBOX_WORKERS", 2, "Warm script workers of each web or worker process.", least=1)
 QUERY_SECONDS = env.decimal("QUERY_SECONDS", 30.0, "Time limit of the database for one query of a caller.")
@@ -471,12 +470,12 @@ SCRIPT_HISTORY_DAYS = env.number(
     "SCRIPT_HISTORY_DAYS", 30, "Retention of script runs in days; a daily task deletes older ones."
 )
 HISTORY_DAYS = env.number(
-    "HISTORY_DAYS", 730, "Retention of the change history in days, where a repository has no other; 0: forever."
+    "HISTORY_DAYS", 730, "Retention of the change history in days, unless a repository has its own; 0: forever."
 )
 MESSAGE_HISTORY_DAYS = env.number(
     "MESSAGE_HISTORY_DAYS", 90, "Retention of information messages in days; a task deletes older ones."
 )
-JOBS_TICK_SECONDS = env.number("JOBS_TICK_SECONDS", 10, "Seconds between the worker's looks for jobs that are due.")
+JOBS_TICK_SECONDS = env.number("JOBS_TICK_SECONDS", 10, "Interval in seconds at which the worker checks for due jobs.")
 JOB_HISTORY_DAYS = env.number(
     "JOB_HISTORY_DAYS", 90, "Retention of runs of jobs in days; a daily task deletes older ones."
 )
@@ -489,7 +488,7 @@ AUDIT_RETENTION_DAYS = env.number(
     "Retention of audit entries in days; a daily task deletes older ones and keeps a signed stub. 0: all are kept.",
 )
 METRICS_TOKEN = env.text(
-    "METRICS_TOKEN", "", "Bearer token that /metrics requires; empty: only callers on this machine are answered."
+    "METRICS_TOKEN", "", "Bearer token that /metrics requires; empty: only callers on this machine are allowed."
 )
 OTEL_EXPORTER_OTLP_ENDPOINT = env.url(
     "OTEL_EXPORTER_OTLP_ENDPOINT",
@@ -524,7 +523,7 @@ TOP_PAGING = env.switch(
     "Next links for $top=n while more rows remain, for trusted applications whose TopPaging is empty.",
 )
 REFUSE_RENAMED_SETS = env.switch(
-    "REFUSE_RENAMED_SETS", False, "Answer 400 to former names of entity sets, instead of a warning."
+    "REFUSE_RENAMED_SETS", False, "Respond to former names of entity sets with 400 instead of a warning."
 )
 TABLE_API_PASSWORD_APPLICATION = env.text(
     "TABLE_API_PASSWORD_APPLICATION",
@@ -535,8 +534,8 @@ TABLE_API_PASSWORD_APPLICATION = env.text(
 TABLE_STREAMS = env.number(
     "TABLE_STREAMS",
     2,
-    "Answers of the Table API of more than 1 MB that a web process sends at once; the next one waits 2 seconds, then "
-    "gets 503. The last one is for callers without one.",
+    "Concurrent responses of the Table API of more than 1 MB in a web process; the next one waits 2 seconds, then gets "
+    "503. The last one is reserved for callers without one.",
 )
 # Lifetime of a delta link; the change feed is kept at least as long.
 DELTA_RETENTION_DAYS = 30
@@ -548,7 +547,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 3 * SCRIPT_SOURCE_BYTES + 1024 * 1024
 LOG_FORMAT = env.text("LOG_FORMAT", "text", "text or json.")
 if LOG_FORMAT not in {"text", "json"}:
     raise ImproperlyConfigured(f"LOG_FORMAT must be text or json, not {LOG_FORMAT!r}.")
-LOG_LEVEL: str = env.text("LOG_LEVEL", "INFO", "Lowest level that is logged.").upper()
+LOG_LEVEL: str = env.text("LOG_LEVEL", "INFO", "Lowest logged level.").upper()
 if LOG_LEVEL not in {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}:
     raise ImproperlyConfigured(f"LOG_LEVEL must be DEBUG, INFO, WARNING, ERROR or CRITICAL, not {LOG_LEVEL!r}.")
 # SLOW_RULE_SECONDS: a slower rule is logged as a warning, too. It is less, since a commit may fire dozens of rules.

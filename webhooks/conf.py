@@ -27,28 +27,27 @@ class WebhookSettings:
         "Wait before the first, second ... retry of a webhook; the last repeats.",
     )
     retry_jitter: float = _setting(0.2, "Random jitter of each wait, as a fraction of it.")
-    retry_after_max_seconds: int = _setting(86_400, "Longest Retry-After of a receiver that is honoured.")
+    retry_after_max_seconds: int = _setting(86_400, "Maximum Retry-After of a receiver; a longer one is shortened.")
     default_retries: int = _setting(3, "Retries of a template with RetryLogic Retry.")
     connect_timeout_seconds: float = _setting(
         5.0, "Time to connect; the template's TimeoutSeconds bounds the whole attempt."
     )
     sweep_seconds: float = _setting(2.0, "Interval of the task that sends due deliveries.")
-    lease_margin_seconds: float = _setting(
-        20.0, "A worker's lease of a delivery expires so long after the template's timeout."
-    )
+    lease_margin_seconds: float = _setting(20.0, "Time from a template's timeout to the expiry of a worker's lease.")
     lost_leases_max: int = _setting(5, "Expired leases of one delivery before it counts as failed.")
     concurrency: int = _setting(64, "Concurrent attempts in one worker process.")
     destination_concurrency: int = _setting(
-        32, "Attempts at once to one destination, all workers together; a template has half of what others leave free."
+        32,
+        "Concurrent attempts to one destination, in all workers; a template may use half of those that others leave.",
     )
-    breaker_failures: int = _setting(5, "Failures in a row of a template at a host that open its circuit.")
+    breaker_failures: int = _setting(5, "Consecutive failures of a template at a host that open its circuit.")
     breaker_open_seconds: tuple[float, ...] = _setting(
-        (30, 60, 120, 300, 600), "How long a circuit stays open the first, second ... time; the last repeats."
+        (30, 60, 120, 300, 600), "Duration of the first, second ... opening of a circuit; the last repeats."
     )
-    suspend_failures: int = _setting(50, "Failed attempts of a template in a row that suspend it ...")
-    suspend_after_seconds: int = _setting(3600, "... when the first of them is this old.")
-    retention_days: int = _setting(30, "Days after which finished deliveries are removed.")
-    stored_answer_bytes: int = _setting(4096, "Bytes of a response body that are stored with the attempt.")
+    suspend_failures: int = _setting(50, "Consecutive failed attempts that suspend a template ...")
+    suspend_after_seconds: int = _setting(3600, "... if the first of them is at least this old.")
+    retention_days: int = _setting(30, "Retention of finished deliveries in days.")
+    stored_answer_bytes: int = _setting(4096, "Bytes of a response body that an attempt stores.")
 
 
 @lru_cache(maxsize=1)
