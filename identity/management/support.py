@@ -84,6 +84,15 @@ def duration(text: str) -> datetime.timedelta:
     return datetime.timedelta(hours=hours)
 
 
+def moment(text: str, *, allowed: str = "a time such as 2026-01-31T12:00Z, or a day") -> datetime.datetime:
+    """A time in ISO 8601, or the beginning of a day; UTC without an offset. Raises CommandError."""
+    try:
+        result = datetime.datetime.fromisoformat(text)
+    except ValueError as exc:
+        raise CommandError(f"{text!r} is not {allowed}.") from exc
+    return result if result.tzinfo is not None else result.replace(tzinfo=datetime.UTC)
+
+
 def _text(value: object) -> str:
     if isinstance(value, datetime.datetime):
         return value.strftime("%Y-%m-%d %H:%M:%S")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime
 
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import CommandParser
 
 from audit.models import AuditEntry
+from identity.management.support import moment
 
 _DAY = datetime.timedelta(days=1)
+_ALLOWED = "a position, a time such as 2026-11-01T12:00Z, or a day"
 
 
 def add_range(parser: CommandParser) -> None:
@@ -34,14 +36,20 @@ def _is_position(text: str) -> bool:
 def _first_at(text: str) -> int:
     """The lowest position from this time on; beyond the end if there is none."""
     chained = AuditEntry.objects.filter(position__isnull=False)
-    found = chained.filter(at__gte=_moment(text)).order_by("position").values_list("position", flat=True).first()
+    found = (
+        chained.filter(at__gte=moment(text, allowed=_ALLOWED))
+        .order_by("position")
+        .values_list("position", flat=True)
+        .first()
+    )
     last = chained.order_by("-position").values_list("position", flat=True).first()
     return found or (last or 0) + 1
 
 
 def _last_at(text: str) -> int:
     """The highest position until this time or the end of this day; 0 if there is none."""
-    until = {"at__lt": _moment(text) + _DAY} if _is_day(text) else {"at__lte": _moment(text)}
+    at = moment(text, allowed=_ALLOWED)
+    until = {"at__lt": at + _DAY} if _is_day(text) else {"at__lte": at}
     chained = AuditEntry.objects.filter(position__isnull=False, **until)
     return chained.order_by("-position").values_list("position", flat=True).first() or 0
 
@@ -52,11 +60,3 @@ def _is_day(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _moment(text: str) -> datetime.datetime:
-    try:
-        moment = datetime.datetime.fromisoformat(text)
-    except ValueError as exc:
-        raise CommandError(f"{text!r} is neither a position nor a time such as 2026-11-01T12:00Z, nor a day.") from exc
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=datetime.UTC)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 from django.db.models import QuerySet
-from django.utils.dateparse import parse_date, parse_datetime
-from django.utils.timezone import is_naive
 
 from foundation.guids import is_guid
-from identity.management.support import PlatformCommand
+from identity.management.support import PlatformCommand, moment
 from webhooks.models import REDELIVERABLE_STATES, WebHookDelivery
 from webhooks.services import deliveries_redeliver
 
@@ -64,16 +61,3 @@ class Command(PlatformCommand):
         if options["since"]:
             deliveries = deliveries.filter(creation_time_utc__gte=moment(options["since"]))
         return deliveries
-
-
-def moment(text: str) -> Any:
-    """A time from the command line, UTC by default."""
-    try:
-        parsed: Any = parse_datetime(text) if len(text) > 10 else parse_date(text)
-    except ValueError:
-        parsed = None
-    if parsed is None:
-        raise CommandError(f"{text!r} is not a moment such as 2026-01-31 or 2026-01-31T12:00Z.")
-    if not isinstance(parsed, datetime):
-        parsed = datetime(parsed.year, parsed.month, parsed.day)
-    return parsed.replace(tzinfo=UTC) if is_naive(parsed) else parsed
