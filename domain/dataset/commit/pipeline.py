@@ -43,8 +43,7 @@ from domain.dataset.tables.models import ChangeFeedEntry
 from domain.dataset.tables.row_storage import Referrer, quote, references_in_use, row_storage_of
 from domain.dataset.tables.write_transaction import begin_writing, write_transaction
 from domain.dataset.unit.change_tracker import ChangeTracker
-from domain.model.registry import repositories
-from domain.model.repository import Repository
+from domain.model.registry import cache_version_of
 from foundation import cache_versions, errors
 from foundation.messages import TranslatableMessage as Message
 from identity.context import Operation
@@ -263,7 +262,7 @@ def write_change_feed(dataset: ChangeTracker, result: CommitResult) -> None:
 def bump_cache_versions(dataset: ChangeTracker, result: CommitResult) -> None:
     """Bump the cache versions (Repository.cache_version) of the written entities."""
     written = {record.repository for record in (*result.inserted, *result.updated, *result.deleted)}
-    names = {_cache_version(repository) for repository in written}
+    names = {cache_version_of(repository) for repository in written}
     for name in sorted(names - {""}):
         cache_versions.bump(name)
 
@@ -387,13 +386,6 @@ def _committed_events(dataset: ChangeTracker, result: CommitResult) -> list[Comm
                 kept = (dict(record.values), dict(record.custom)) if record.is_deleted else (None, None)
                 raised.append(CommittedEvent(record.repository.name, record.id, event, state, *kept))
     return raised
-
-
-def _cache_version(repository: Repository[Any]) -> str:
-    current = repository
-    while not current.cache_version and current.owner is not None:
-        current = repositories[current.owner.target]
-    return current.cache_version
 
 
 def _changes(record: Record) -> dict[str, Any]:
