@@ -264,7 +264,8 @@ def _changes(record: Record, kept: _Kept) -> str:
         result = {name: (before, values[name]) for name, before in originals.items() if name in names}
     for name, scale_of in kept.decimals:
         if (pair := result.get(name)) is not None:
-            result[name] = tuple(None if each is None else scale_of(each) for each in pair)
+            old, new = pair
+            result[name] = None if old is None else scale_of(old), None if new is None else scale_of(new)
     for name, mask in kept.masked:
         if (pair := result.get(name)) is not None:
             result[name] = tuple(None if each is None else mask.hide(each) for each in pair)

@@ -10,7 +10,8 @@ The whole pipeline runs inside one database transaction, whose BEGIN SQLite may 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from django.db import IntegrityError, OperationalError, connection, transaction
@@ -34,7 +35,7 @@ from domain.dataset.commit.deferred_writes import write_deferred
 from domain.dataset.commit.entity_changes import note_before, note_changes
 from domain.dataset.commit.history import write_history
 from domain.dataset.commit.snapshots import accept_changes, restore, take_snapshot
-from domain.dataset.commit.validation import check_targets, validate, with_record
+from domain.dataset.commit.validation import call_each, check_targets, validate
 from domain.dataset.records import dispatch
 from domain.dataset.records.commit_result import CommitResult, CommittedEvent
 from domain.dataset.records.record import Record, State
@@ -105,7 +106,7 @@ def _run_rounds(dataset: ChangeTracker) -> None:
     notified: dict[tuple[str, str], tuple[int, int]] = {}
     for _ in range(MAX_ROUNDS):
         follow_edits(dataset.changed())
-        run_late_defaults(dataset, dataset.changed, with_record)
+        run_late_defaults(dataset, dataset.changed, call_each)
         validate(dataset)
         # Roots of changed parts get events, too.
         affected, parts = _affected(dataset)
@@ -228,10 +229,8 @@ def touch_roots(dataset: ChangeTracker, result: CommitResult) -> None:
     """Give roots of changed parts a new version and stamp, once each."""
     written = {record.key for record in (*result.inserted, *result.updated, *result.deleted)}
     touched: dict[tuple[str, str], Record] = {}
-    for record in (*result.inserted, *result.updated, *result.deleted):
-        if record.repository.owner is None:
-            continue
-        for root in record.roots:
+    for _, roots in _with_roots((*result.inserted, *result.updated, *result.deleted)):
+        for root in roots:
             if root.key not in written and root.repository.is_root:
                 touched[root.key] = root
     stamp = {"AggregateLastUpdateTimeUtc": dataset.now()}
@@ -337,13 +336,27 @@ def _affected(dataset: ChangeTracker) -> tuple[list[Record], dict[tuple[str, str
     """Changed records with the roots of changed parts, and the changed parts of each root."""
     affected: dict[tuple[str, str], Record] = {}
     parts: dict[tuple[str, str], list[Record]] = {}
-    for record in dataset.changed():
+    for record, roots in _with_roots(dataset.changed()):
         affected[record.key] = record
-        if record.repository.owner is not None:
-            for root in record.roots:
-                affected[root.key] = root
-                parts.setdefault(root.key, []).append(record)
+        for root in roots:
+            affected[root.key] = root
+            parts.setdefault(root.key, []).append(record)
     return list(affected.values()), parts
+
+
+def _with_roots(records: Iterable[Record]) -> Iterator[tuple[Record, tuple[Record, ...]]]:
+    """Each record, and of a part the roots of its aggregates; those of siblings are looked up once."""
+    known: dict[tuple[str, str | None, str | None], tuple[Record, ...]] = {}
+    for record in records:
+        owner = record.repository.owner
+        if owner is None:
+            yield record, ()
+            continue
+        parent, former = record.values.get(owner.name), record.original_values.get(owner.name)
+        key = owner.target, parent, former
+        if parent is None or key not in known:
+            known[key] = record.roots
+        yield record, known[key]
 
 
 def _changes_in(record: Record, parts: Mapping[tuple[str, str], Sequence[Record]]) -> tuple[int, int]:
@@ -355,11 +368,9 @@ def _changes_in(record: Record, parts: Mapping[tuple[str, str], Sequence[Record]
 def _client_touched(dataset: ChangeTracker) -> set[tuple[str, str]]:
     """Identities of entities that the caller caused to change, and of their roots."""
     result: set[tuple[str, str]] = set()
-    for record in dataset.changed():
-        if record.client_caused:
-            result.add(record.key)
-            if record.repository.owner is not None:
-                result.update(root.key for root in record.roots)
+    for record, roots in _with_roots([record for record in dataset.changed() if record.client_caused]):
+        result.add(record.key)
+        result.update(root.key for root in roots)
     return result
 
 
@@ -373,6 +384,7 @@ def _committed_events(dataset: ChangeTracker, result: CommitResult) -> list[Comm
     raised: list[CommittedEvent] = []
     written = {record.key for record in (*result.inserted, *result.updated, *result.deleted)}
     touched = _client_touched(dataset)
+    watched = cache(dispatch.watched)
     for record in _affected(dataset)[0]:
         events = []
         if record.key in written:
@@ -382,7 +394,7 @@ def _committed_events(dataset: ChangeTracker, result: CommitResult) -> list[Comm
         # A root of which only a part changed is itself unchanged.
         state: State = "Modified" if record.state == "Unchanged" else record.state
         for event in events:
-            if dispatch.watched(record.repository.name, event):
+            if watched(record.repository.name, event):
                 kept = (dict(record.values), dict(record.custom)) if record.is_deleted else (None, None)
                 raised.append(CommittedEvent(record.repository.name, record.id, event, state, *kept))
     return raised

@@ -53,7 +53,7 @@ class ChildCollections:
         present = self._dataset.records
         records = [present[identity] for identity in self._members[key] if identity in present]
         back_name = child.back_reference
-        return [r for r in records if not r.is_deleted and r.values.get(back_name) == parent.id]
+        return [r for r in records if r.state != "Deleted" and r.values.get(back_name) == parent.id]
 
     def _stored(self, repository: Repository[Any], back: Attribute, parent: Record) -> dict[str, Row]:
         """The stored entities by guid that refer to the parent."""
@@ -88,8 +88,9 @@ class ChildCollections:
 
     def attach(self, record: Record) -> None:
         """Add a record to the loaded collections of its parents."""
-        for attribute in record.repository.references.values():
-            self.attach_by(record, attribute)
+        for name, attribute in record.repository.references.items():
+            if record.values.get(name) is not None:
+                self.attach_by(record, attribute)
 
     def attach_by(self, record: Record, reference: Attribute) -> None:
         """As `attach`, for one of its references."""
