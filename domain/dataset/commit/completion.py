@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any
 
 from domain.dataset.checks.edit_rules import follow_edits
 from domain.dataset.commit.conflicts import depth
@@ -21,8 +20,7 @@ from domain.dataset.records.row_writer import targets_of
 from domain.dataset.unit.change_tracker import ChangeTracker
 from domain.model.attributes import AtCommit, FromSequence, LateDefault
 from domain.model.behaviours import late_defaults_of
-from domain.model.registry import derived, repositories
-from domain.model.repository import Repository
+from domain.model.registry import repositories
 
 
 def complete(dataset: ChangeTracker, record: Record) -> None:
@@ -111,20 +109,14 @@ def _run_late_defaults(
             return
         for record in sorted(waiting, key=depth):
             done.add(record.key)
-            late_defaults = _late_defaults(record.repository)[are_numbers]
-            if not at_commit:
-                late_defaults = [each for each in late_defaults if not isinstance(each, AtCommit)]
-            if late_defaults and (record.is_new or not are_numbers):
-                run(late_defaults, record)
-
-
-@derived
-def _late_defaults(repository: Repository[Any]) -> tuple[list[LateDefault], list[LateDefault]]:
-    """The late defaults that take no number from a sequence, and those that do."""
-    result: tuple[list[LateDefault], list[LateDefault]] = [], []
-    for late_default in late_defaults_of(repository):
-        result[isinstance(late_default, FromSequence)].append(late_default)
-    return result
+            if are_numbers and not record.is_new:
+                continue
+            late_defaults = [
+                each
+                for each in late_defaults_of(record.repository)
+                if isinstance(each, FromSequence) is are_numbers and (at_commit or not isinstance(each, AtCommit))
+            ]
+            run(late_defaults, record)
 
 
 # --- which entities -----------------------------------------------------------------------------------------------

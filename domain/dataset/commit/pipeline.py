@@ -10,13 +10,12 @@ The whole pipeline runs inside one database transaction, whose BEGIN SQLite may 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 from django.db import IntegrityError, OperationalError, connection, transaction
 
-from domain.database.cursor import change_many
 from domain.dataset.checks import access
 from domain.dataset.checks.authority import check_authorities
 from domain.dataset.checks.database_errors import duplicate_error, operational_error
@@ -38,10 +37,10 @@ from domain.dataset.commit.snapshots import accept_changes, restore, take_snapsh
 from domain.dataset.commit.validation import call_each, check_targets, validate
 from domain.dataset.records import dispatch
 from domain.dataset.records.commit_result import CommitResult, CommittedEvent
-from domain.dataset.records.record import Record, State
+from domain.dataset.records.record import Record, State, with_roots
 from domain.dataset.records.row_writer import grouped, in_order_of_dependency, insert_records
 from domain.dataset.tables.models import ChangeFeedEntry
-from domain.dataset.tables.row_storage import Referrer, quote, references_in_use, row_storage_of
+from domain.dataset.tables.row_storage import Referrer, insert_rows, quote, references_in_use, row_storage_of
 from domain.dataset.tables.write_transaction import begin_writing, write_transaction
 from domain.dataset.unit.change_tracker import ChangeTracker
 from domain.model.registry import cache_version_of
@@ -229,7 +228,7 @@ def touch_roots(dataset: ChangeTracker, result: CommitResult) -> None:
     """Give roots of changed parts a new version and stamp, once each."""
     written = {record.key for record in (*result.inserted, *result.updated, *result.deleted)}
     touched: dict[tuple[str, str], Record] = {}
-    for _, roots in _with_roots((*result.inserted, *result.updated, *result.deleted)):
+    for _, roots in with_roots((*result.inserted, *result.updated, *result.deleted)):
         for root in roots:
             if root.key not in written and root.repository.is_root:
                 touched[root.key] = root
@@ -251,7 +250,7 @@ def write_change_feed(dataset: ChangeTracker, result: CommitResult) -> None:
     ]
     if rows:
         # Raw rows: building model instances and their statement took longer than writing the entities.
-        change_many(
+        insert_rows(
             f"INSERT INTO {quote(ChangeFeedEntry._meta.db_table)} "
             "(repository, entity_id, operation, changed_at) VALUES (%s, %s, %s, %s)",
             rows,
@@ -336,27 +335,13 @@ def _affected(dataset: ChangeTracker) -> tuple[list[Record], dict[tuple[str, str
     """Changed records with the roots of changed parts, and the changed parts of each root."""
     affected: dict[tuple[str, str], Record] = {}
     parts: dict[tuple[str, str], list[Record]] = {}
-    for record, roots in _with_roots(dataset.changed()):
+    for record, roots in with_roots(dataset.changed()):
         affected[record.key] = record
-        for root in roots:
-            affected[root.key] = root
-            parts.setdefault(root.key, []).append(record)
+        if record.repository.owner is not None:
+            for root in roots:
+                affected[root.key] = root
+                parts.setdefault(root.key, []).append(record)
     return list(affected.values()), parts
-
-
-def _with_roots(records: Iterable[Record]) -> Iterator[tuple[Record, tuple[Record, ...]]]:
-    """Each record, and of a part the roots of its aggregates; those of siblings are looked up once."""
-    known: dict[tuple[str, str | None, str | None], tuple[Record, ...]] = {}
-    for record in records:
-        owner = record.repository.owner
-        if owner is None:
-            yield record, ()
-            continue
-        parent, former = record.values.get(owner.name), record.original_values.get(owner.name)
-        key = owner.target, parent, former
-        if parent is None or key not in known:
-            known[key] = record.roots
-        yield record, known[key]
 
 
 def _changes_in(record: Record, parts: Mapping[tuple[str, str], Sequence[Record]]) -> tuple[int, int]:
@@ -368,7 +353,7 @@ def _changes_in(record: Record, parts: Mapping[tuple[str, str], Sequence[Record]
 def _client_touched(dataset: ChangeTracker) -> set[tuple[str, str]]:
     """Identities of entities that the caller caused to change, and of their roots."""
     result: set[tuple[str, str]] = set()
-    for record, roots in _with_roots([record for record in dataset.changed() if record.client_caused]):
+    for record, roots in with_roots([record for record in dataset.changed() if record.client_caused]):
         result.add(record.key)
         result.update(root.key for root in roots)
     return result

@@ -217,10 +217,7 @@ class RowStorage:
                     row.append(orjson.dumps(custom).decode() if custom else None)
                     if self.repository.is_polymorphic:
                         row.append(self.repository.name)
-            if len(parameters) == 1:
-                change(statement, parameters[0])
-            else:
-                change_many(statement, parameters)
+            insert_rows(statement, parameters)
 
     def _build_insert(self, table: str, key: str) -> tuple[str, _Writer]:
         """The statement, and the function that computes its parameters for the key and the table's attributes."""
@@ -300,6 +297,14 @@ class RowStorage:
             marks = ", ".join(["%s"] * len(part))
             for table, key in reversed(self.repository.tables):
                 change(f"DELETE FROM {quote(table)} WHERE {quote(key)} IN ({marks})", part)
+
+
+def insert_rows(statement: str, rows: Sequence[Sequence[Any]]) -> None:
+    """Execute an INSERT for each set of parameters; for one set, drivers take longer to prepare many."""
+    if len(rows) == 1:
+        change(statement, rows[0])
+    else:
+        change_many(statement, rows)
 
 
 @derived
