@@ -234,7 +234,7 @@ def _root(record: Record) -> Record:
         target = None if owner is None else current.values.get(owner.name)
         if owner is None or target is None:
             return current
-        parent = records.get((repositories[owner.target].identity_name, target))
+        parent = records.get((current.repository.owner_identity, target))
         if parent is None:
             parent = record.dataset.load(owner.target, target)
         if parent is None:

@@ -240,7 +240,7 @@ class Record:
         target = self.values.get(owner.name)
         if target is None:
             return None
-        known = self.dataset.records.get((repositories[owner.target].identity_name, target))
+        known = self.dataset.records.get((self.repository.owner_identity, target))
         return known if known is not None and known.state != "Deleted" else self.dataset.load(owner.target, target)
 
     @property
