@@ -38,6 +38,9 @@ class Row:
 _CONVERTED_BY_DRIVER = frozenset({Kind.BOOL, Kind.DATE, Kind.DATETIME})
 
 
+_GUIDS = frozenset({Kind.GUID, Kind.REFERENCE})
+
+
 @dataclass(frozen=True, slots=True)
 class _Column:
     attribute: Attribute
@@ -103,7 +106,7 @@ class RowStorage:
                 attribute,
                 attribute.table,
                 attribute.column,
-                from_storage(attribute, vendor),
+                None if attribute.kind in _GUIDS else from_storage(attribute, vendor),
                 to_storage(attribute, vendor),
             )
             for attribute in repository.attributes.values()
@@ -121,6 +124,10 @@ class RowStorage:
             # A unary plus makes it an expression without a declared type.
             kinds = (column.attribute.kind for column in self.columns)
             names = [f"+{n}" if kind in _CONVERTED_BY_DRIVER else n for n, kind in zip(names, kinds, strict=True)]
+        else:
+            # The driver would make UUID objects, to be made texts again.
+            kinds = (column.attribute.kind for column in self.columns)
+            names = [f"{n}::text" if kind in _GUIDS else n for n, kind in zip(names, kinds, strict=True)]
         names.append(f"{quote(self.base_table)}.{quote('custom_property_values')}")
         joins = "".join(
             f" JOIN {quote(table)} ON {quote(table)}.{quote(key)} = {quote(self.base_table)}.{quote(self.base_key)}"
