@@ -66,7 +66,7 @@ def _pending_line(dataset: UnitOfWork, source: str, target: str, date: datetime.
 
 @lru_cache(maxsize=1)
 def _directory_line_sql() -> str:
-    """SQL of the look-up, a condition of lines. Raw, since each order runs it, and the ORM took longer to build the query than to run it.
+    """A condition of lines. Raw SQL, since each order runs it, and the ORM took longer to build it than to run it.
 
     Reads from the newest directory backwards, by the index `currency_directory_date`. SQLite keeps the order of a CROSS
     JOIN; without the plus sign it would scan all lines of the currency.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as field_of_class
 from decimal import Decimal
 from typing import Any
 
@@ -66,9 +67,9 @@ class Attribute:
     target: str = ""
     owner: bool = False
     secret: bool = False
-    is_reference: bool = field(init=False)
-    is_measured: bool = field(init=False)
-    quantum: Decimal | None = field(init=False)
+    is_reference: bool = field_of_class(init=False)
+    is_measured: bool = field_of_class(init=False)
+    quantum: Decimal | None = field_of_class(init=False)
 
     def __post_init__(self) -> None:
         is_measured = self.kind in (Kind.AMOUNT, Kind.QUANTITY)

@@ -40,7 +40,7 @@ from domain.dataset.records.commit_result import CommitResult, CommittedEvent
 from domain.dataset.records.record import Record, State, with_roots
 from domain.dataset.records.row_writer import grouped, in_order_of_dependency, insert_records
 from domain.dataset.tables.models import ChangeFeedEntry
-from domain.dataset.tables.row_storage import Referrer, insert_rows, quote, references_in_use, row_storage_of
+from domain.dataset.tables.row_storage import Referrer, insert_raw, references_in_use, row_storage_of
 from domain.dataset.tables.write_transaction import begin_writing, write_transaction
 from domain.dataset.unit.change_tracker import ChangeTracker
 from domain.model.registry import cache_version_of
@@ -248,13 +248,8 @@ def write_change_feed(dataset: ChangeTracker, result: CommitResult) -> None:
         for operation, records in (("I", result.inserted), ("U", result.updated), ("D", result.deleted))
         for record in records
     ]
-    if rows:
-        # Raw rows: building model instances and their statement took longer than writing the entities.
-        insert_rows(
-            f"INSERT INTO {quote(ChangeFeedEntry._meta.db_table)} "
-            "(repository, entity_id, operation, changed_at) VALUES (%s, %s, %s, %s)",
-            rows,
-        )
+    # Raw rows: building model instances and their statement took longer than writing the entities.
+    insert_raw(ChangeFeedEntry._meta.db_table, ("repository", "entity_id", "operation", "changed_at"), rows)
 
 
 def bump_cache_versions(dataset: ChangeTracker, result: CommitResult) -> None:

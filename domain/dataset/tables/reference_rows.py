@@ -25,9 +25,7 @@ _CHARACTERS: Final = 10_000
 
 Rows = dict[str, Row]
 
-_kept: VersionedCache[dict[Hashable, Rows]] = VersionedCache(
-    dict, CACHE_VERSION, state=lambda: repositories.generation
-)
+_kept: VersionedCache[dict[Hashable, Rows]] = VersionedCache(dict, CACHE_VERSION, state=lambda: repositories.generation)
 
 
 class _Bypass(threading.local):

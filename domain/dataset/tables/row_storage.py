@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -224,7 +225,10 @@ class RowStorage:
                     row.append(orjson.dumps(custom).decode() if custom else None)
                     if self.repository.is_polymorphic:
                         row.append(self.repository.name)
-            insert_rows(statement, parameters)
+            if len(parameters) == 1:
+                change(statement, parameters[0])
+            else:
+                change_many(statement, parameters)
 
     def _build_insert(self, table: str, key: str) -> tuple[str, _Writer]:
         """The statement, and the function that computes its parameters for the key and the table's attributes."""
@@ -306,12 +310,20 @@ class RowStorage:
                 change(f"DELETE FROM {quote(table)} WHERE {quote(key)} IN ({marks})", part)
 
 
-def insert_rows(statement: str, rows: Sequence[Sequence[Any]]) -> None:
-    """Execute an INSERT for each set of parameters; for one set, drivers take longer to prepare many."""
-    if len(rows) == 1:
-        change(statement, rows[0])
-    else:
-        change_many(statement, rows)
+def insert_raw(table: str, columns: tuple[str, ...], rows: Sequence[Sequence[Any]], ending: str = "") -> None:
+    """Insert rows in the driver's form into a table of few columns, by as few statements as possible.
+
+    ending   what follows the rows, such as ON CONFLICT
+    """
+    for part in batched(rows, CHUNK):
+        change(_insert_of(table, columns, len(part), ending), [value for row in part for value in row])
+
+
+@lru_cache(maxsize=64)
+def _insert_of(table: str, columns: tuple[str, ...], rows: int, ending: str) -> str:
+    marks = f"({', '.join(['%s'] * len(columns))})"
+    names = ", ".join(map(quote, columns))
+    return f"INSERT INTO {quote(table)} ({names}) VALUES {', '.join([marks] * rows)}{ending}"
 
 
 @derived

@@ -41,7 +41,8 @@ class Loader:
             return self.load_many(repository, storage.find_ids(values, limit))
         question = "found", tuple(values.items()), limit
         find = partial(storage.find, values, limit)
-        return self.load_rows(repository, reference_rows.read(repository, question, find, fresh=self._dataset.rows_written))
+        rows = reference_rows.read(repository, question, find, fresh=self._dataset.rows_written)
+        return self.load_rows(repository, rows)
 
     def load_rows(self, repository: Repository[Any], rows: Mapping[str, Row]) -> dict[str, Record]:
         """As `load_many`, for rows of this repository itself that have been read already."""

@@ -31,8 +31,8 @@ def new_product(world: World, number: str) -> dict[str, Any]:
 @pytest.fixture
 def units(api: Api, world: World) -> tuple[str, str]:
     """The unit of the group, which the process knows, and another one."""
-    like = api.read(f"{UNITS}({world.unit})?$select=MeasurementCategory")
-    other = api.create(UNITS, {"Name": {"EN": "box"}, "Code": "box", "MeasurementCategory": like["MeasurementCategory"]})
+    category = api.read(f"{UNITS}({world.unit})?$select=MeasurementCategory")["MeasurementCategory"]
+    other = api.create(UNITS, {"Name": {"EN": "box"}, "Code": "box", "MeasurementCategory": category})
     assert api.patch(f"{GROUPS}({world.group})", bound(world.unit)).status_code == 204
     assert unit_of_new_product(api, world, "NEW-1") == world.unit
     return world.unit, id_of(other)
