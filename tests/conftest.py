@@ -154,8 +154,8 @@ def fresh_cache() -> None:
 
 
 @pytest.fixture(autouse=True)
-def no_rows_of_other_tests() -> None:
-    """A test's rows are rolled back or deleted without a commit of a dataset, which would make others read anew."""
+def no_cached_rows_of_other_tests() -> None:
+    """A test's rows are rolled back or deleted without a commit of a dataset, which would bump their cache version."""
     reference_rows.forget()
 
 

@@ -58,8 +58,8 @@ class ChildCollections:
     def _stored(self, repository: Repository[Any], back: Attribute, parent: Record) -> dict[str, Row]:
         """The stored entities by guid that refer to the parent."""
         children = partial(row_storage_of(repository).children, back, [parent.id])
-        question = "children", back.name, parent.id
-        return reference_rows.read(repository, question, children, fresh=self._dataset.rows_written)
+        key = "children", back.name, parent.id
+        return reference_rows.read(repository, key, children, fresh=self._dataset.rows_written)
 
     def load(self, parents: Sequence[Record], collection: str) -> None:
         """Load an owned collection of many parents, with one query."""

@@ -39,9 +39,9 @@ class Loader:
         storage = row_storage_of(repository)
         if repository.is_polymorphic and repository.subtypes:
             return self.load_many(repository, storage.find_ids(values, limit))
-        question = "found", tuple(values.items()), limit
         find = partial(storage.find, values, limit)
-        rows = reference_rows.read(repository, question, find, fresh=self._dataset.rows_written)
+        key = "find", tuple(values.items()), limit
+        rows = reference_rows.read(repository, key, find, fresh=self._dataset.rows_written)
         return self.load_rows(repository, rows)
 
     def load_rows(self, repository: Repository[Any], rows: Mapping[str, Row]) -> dict[str, Record]:
@@ -98,7 +98,7 @@ class Loader:
         for name, group in by_concrete.items():
             concrete = repositories[name]
             load = partial(row_storage_of(concrete).load, group)
-            rows = reference_rows.read(concrete, ("keys", *group), load, fresh=self._dataset.rows_written)
+            rows = reference_rows.read(concrete, ("load", *group), load, fresh=self._dataset.rows_written)
             self._keep(concrete, identity, rows, found)
         self.missing.update((identity, id) for id in ids if id not in found)
 

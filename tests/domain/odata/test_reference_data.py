@@ -1,4 +1,4 @@
-"""Rows of reference data are kept in the process: a write sees each committed change of them, and no other."""
+"""Rows of reference data are cached: a write sees each committed change of them, and no other."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_pending_change_is_seen_by_its_transaction_only(api: Api, world: World
 def test_what_a_caller_changes_in_one_request_stays_out_of_the_next(
     api: Api, world: World, units: tuple[str, str]
 ) -> None:
-    """A refused request has changed the record, not the kept row."""
+    """A refused request has changed the record, not the cached row."""
     body = {**new_product(world, "NEW-2"), "Name": None}
     body["ProductGroup"] = {"@erpnet.action": "merge", "Id": world.group, **bound(units[1])}
     del body["ProductGroup@odata.bind"]
@@ -89,7 +89,7 @@ def test_what_a_caller_changes_in_one_request_stays_out_of_the_next(
     assert unit_of_new_product(api, world, "NEW-3") == units[0]
 
 
-def test_a_known_row_costs_no_statement(api: Api, world: World, units: tuple[str, str]) -> None:
+def test_a_cached_row_costs_no_statement(api: Api, world: World, units: tuple[str, str]) -> None:
     counter = QueryCounter()
     with connection.execute_wrapper(counter):
         unit_of_new_product(api, world, "NEW-2")
@@ -102,7 +102,7 @@ def test_a_known_row_costs_no_statement(api: Api, world: World, units: tuple[str
     assert known < counter.count
 
 
-def test_rows_that_are_rolled_back_are_not_kept(world: World) -> None:
+def test_rows_that_are_rolled_back_are_not_cached(world: World) -> None:
     """Queries on pending changes write them, and take them back without a commit."""
 
     def code() -> str:
