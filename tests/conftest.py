@@ -19,6 +19,7 @@ from playwright.sync_api import Browser
 from pytest_django import DjangoDbBlocker
 
 from audit import record
+from domain.dataset.tables import reference_rows
 from foundation import cache_versions
 from identity.oauth import keys
 from platform_site import recorded_requests, urls  # noqa: F401  (pages of the admin are there for every test)
@@ -150,6 +151,12 @@ def fresh_cache() -> None:
     prefix = f"{settings.CACHES['default']['KEY_PREFIX'].partition('/')[0]}/{next(_cache_generation)}"
     caches.settings["default"]["KEY_PREFIX"] = prefix  # for threads that open the cache from now on
     caches["default"].key_prefix = prefix
+
+
+@pytest.fixture(autouse=True)
+def no_cached_rows_of_other_tests() -> None:
+    """A test's rows are rolled back or deleted without a commit of a dataset, which would bump their cache version."""
+    reference_rows.forget()
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,6 @@ from typing import Any
 import psycopg
 from django.conf import settings
 from django.db.backends.base.base import BaseDatabaseWrapper
-from psycopg.adapt import Dumper
 from psycopg.pq import ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGresult
 from psycopg.types.datetime import TimestamptzLoader
@@ -124,9 +123,7 @@ class _Driver:
         reader, writer = psycopg.Cursor(raw), psycopg.Cursor(raw)
         for cursor in (reader, writer):
             load_times_natively(cursor)
-        for kind in _KINDS:
-            writer.adapters.register_dumper(kind, _Untyped)
-        self.typed, self.untyped = Values(reader), Values(writer)
+        self.typed, self.untyped = Values(reader), _Untyped(writer)
 
 
 def _driver_of(connection: Any) -> _Driver:
@@ -141,15 +138,16 @@ def _driver_of(connection: Any) -> _Driver:
     return driver
 
 
-class _Untyped(Dumper):
-    """Sends a parameter as text of unknown type.
+class _Untyped(Values):
+    """Sends each parameter as text of unknown type.
 
     The driver's types depend on the values: an integer's on its size; NULL's is unknown. Each combination of types
-    would be a separate prepared statement.
+    would be a separate prepared statement. The driver's compiled code sends texts; a dumper of ours would be called for
+    each parameter.
     """
 
-    def dump(self, obj: Any) -> bytes:
-        return str(obj).encode()
+    def dump(self, parameters: Sequence[Any]) -> tuple[Sequence[Any], tuple[int, ...], Sequence[Any] | None]:
+        return super().dump([str(each) if isinstance(each, _KINDS) else each for each in parameters])
 
 
 _KINDS = (bool, int, float, decimal.Decimal, datetime.date, datetime.datetime, uuid.UUID)

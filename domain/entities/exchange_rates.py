@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from django.db import connection
 
-from domain.database.cursor import fetch
+from domain.dataset.tables.row_storage import row_storage_of
 from domain.entities.behaviour import find_one, per_commit
 from domain.model.registry import repositories
 
@@ -45,9 +45,11 @@ def _directory_line(dataset: UnitOfWork, source: str, target: str, date: datetim
         return _pending_line(dataset, source, target, date) or _pending_line(dataset, target, source, date)
     on = connection.ops.adapt_datefield_value(date)
     ways = ((source, target), (target, source))
-    result = fetch(_directory_line_sql(), [value for way in ways for value in (*way, on, *reversed(way))])
-    found = next((id for _way, id in sorted(result) if id is not None), None)
-    return dataset.load(lines, str(found)) if found is not None else None
+    parameters = [value for way in ways for value in (*way, on, *reversed(way))]
+    rows = row_storage_of(lines).load_where(_directory_line_sql(), parameters)
+    # The inverse rate counts only without a direct one.
+    found = sorted(dataset.load_rows(lines, rows).values(), key=lambda line: line.from_currency_id != source)
+    return found[0] if found else None
 
 
 def _pending_line(dataset: UnitOfWork, source: str, target: str, date: datetime.date) -> Record | None:
@@ -64,7 +66,7 @@ def _pending_line(dataset: UnitOfWork, source: str, target: str, date: datetime.
 
 @lru_cache(maxsize=1)
 def _directory_line_sql() -> str:
-    """SQL of the look-up. Raw, since each order runs it, and the ORM took longer to build the query than to run it.
+    """A condition of lines. Raw SQL, since each order runs it, and the ORM took longer to build it than to run it.
 
     Reads from the newest directory backwards, by the index `currency_directory_date`. SQLite keeps the order of a CROSS
     JOIN; without the plus sign it would scan all lines of the currency.
@@ -84,4 +86,5 @@ def _directory_line_sql() -> str:
         f'EXISTS (SELECT 1 FROM "{directory}" WHERE to_currency_id = %s) '  # noqa: S608  (as above)
         f'AND EXISTS (SELECT 1 FROM "{line}" WHERE from_currency_id = %s)'
     )
-    return f"SELECT 0, ({newest}) WHERE {has_rates} UNION ALL SELECT 1, ({newest}) WHERE {has_rates}"
+    way = f"SELECT ({newest}) WHERE {has_rates}"
+    return f'"{line}"."id" IN ({way} UNION ALL {way})'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
+from domain.model import reference_data
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation.enums import EnumType
@@ -43,6 +44,7 @@ class EnterpriseCompany(AggregateRoot):
 class EnterpriseCompanies(Repository[EnterpriseCompany]):
     name = "General.EnterpriseCompanies"
     base_table = "Gen_Enterprise_Companies"
+    cache_version = reference_data.CACHE_VERSION
     code_member = "company.registration_number"
     name_member = "company.party_name"
     read_only = frozenset({"end_date_of_closed_accounting_period", "reporting_currency_processed_date"})

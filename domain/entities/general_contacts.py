@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from domain.entities.behaviour import dates_in_order, fill, line_numbered, no_loop, numbered, user_login
 from domain.entities.defaults import current_day
 from domain.entities.stamps import STAMPS, Stamped
+from domain.model import reference_data
 from domain.model.admin_options import AdminOptions, CollectionColumn
 from domain.model.attributes import Calculation, Child
 from domain.model.registry import repositories
@@ -271,6 +272,7 @@ def name_of_location(location: Record) -> None:
 class CompanyLocations(Repository[CompanyLocation]):
     name = "General.Contacts.CompanyLocations"
     base_table = "Cm_Company_Locations"
+    cache_version = reference_data.CACHE_VERSION
     code_member = "party_code"
     name_member = "party_name"
     calculations = (Calculation(name_of_location, ("LocationName",), always=True),)

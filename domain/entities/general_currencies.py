@@ -9,6 +9,7 @@ from django.db import models
 
 from domain.entities.behaviour import fill
 from domain.entities.general_documents import Document, DocumentRepository
+from domain.model import reference_data
 from domain.model.attributes import Child
 from domain.model.registry import repositories
 from domain.model.repository import Repository
@@ -35,6 +36,7 @@ class Currency(AggregateRoot):
 class Currencies(Repository[Currency]):
     name = "General.Currencies.Currencies"
     base_table = "Gen_Currencies"
+    cache_version = reference_data.CACHE_VERSION
     category = "Settings"
     code_member = "currency_sign"
     name_member = "name"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from django.db import models
 
+from domain.model import reference_data
 from domain.model.attributes import Child
 from domain.model.registry import repositories
 from domain.model.repository import Repository
@@ -51,6 +52,7 @@ class MeasurementCategory(AggregateRoot):
 class MeasurementCategories(Repository[MeasurementCategory]):
     name = "General.Products.MeasurementCategories"
     base_table = "Gen_Measurement_Categories"
+    cache_version = reference_data.CACHE_VERSION
     category = "Settings"
     name_member = "name"
     children = (Child("MeasurementUnits", "General.Products.MeasurementUnits"),)
@@ -93,6 +95,7 @@ def ratio_is_positive(unit: Record) -> None:
 class MeasurementUnits(Repository[MeasurementUnit]):
     name = "General.Products.MeasurementUnits"
     base_table = "Gen_Measurement_Units"
+    cache_version = reference_data.CACHE_VERSION
     code_member = "code"
     name_member = "name"
     late_defaults = (base_unit_of_category,)

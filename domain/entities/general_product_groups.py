@@ -13,6 +13,7 @@ from domain.entities.behaviour import (
     no_loop,
     numbered,
 )
+from domain.model import reference_data
 from domain.model.admin_options import AdminOptions
 from domain.model.attributes import Calculation, FromSequence
 from domain.model.registry import repositories
@@ -115,6 +116,7 @@ def picture_stamped(group: Record) -> None:
 class ProductGroups(Repository[ProductGroup]):
     name = "General.Products.ProductGroups"
     base_table = "Gen_Product_Groups"
+    cache_version = reference_data.CACHE_VERSION
     code_member = "code"
     name_member = "name"
     admin = AdminOptions(hints={"is_default": _("Products that were given no group are of this one.")})

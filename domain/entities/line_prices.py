@@ -16,7 +16,8 @@ from domain.entities.line_quantities import equations_of, unit_of
 from domain.entities.prices import Price, Sale, best_price, exchange
 from domain.entities.units import Equation, Unit, convert, to_base
 from domain.model.attributes import AtCommit, LateDefault
-from domain.model.registry import repositories
+from domain.model.registry import derived, repositories
+from domain.model.repository import Repository
 from foundation.batches import batched
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def _compute_unit_price(line: Record, header: Record | None) -> Decimal | None:
     sale = Sale(
         header.document_date or line.dataset.today(),
         header.document_currency_id,
-        tuple(_optional(header, name) for name in _BUYERS),
+        tuple([None if name is None else header.values.get(name) for name in _buyers_of(header.repository)]),
     )
     sold = unit_of(unit)
     equations: list[Equation] | None = None
@@ -227,9 +228,8 @@ def _price(id: str, row: Mapping[str, Any]) -> Price:
     )
 
 
-def _optional(record: Record, reference: str) -> str | None:
-    """The guid of the reference, if the repository has it."""
-    if reference.removesuffix("_id") not in record.repository.by_python_name:
-        return None
-    value: str | None = getattr(record, reference)
-    return value
+@derived
+def _buyers_of(headers: Repository[Any]) -> tuple[str | None, ...]:
+    """API names of the headers' references for `_BUYERS`; None for one that they do not have."""
+    known = [headers.by_python_name.get(name.removesuffix("_id")) for name in _BUYERS]
+    return tuple(None if attribute is None else attribute.name for attribute in known)

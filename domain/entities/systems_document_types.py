@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from domain.entities.behaviour import dates_in_order, entity_names, find_one, line_numbered
 from domain.entities.defaults import current_date
 from domain.entities.enums import PARENT_DOCUMENT_RELATIONSHIP_TYPE, PRIORITY
+from domain.model import reference_data
 from domain.model.admin_options import AdminOptions
 from domain.model.attributes import Child
 from domain.model.naming import near
@@ -110,6 +111,7 @@ def _has_types(repository: Repository[Any]) -> bool:
 class DocumentTypes(Repository[DocumentType]):
     name = "Systems.Documents.DocumentTypes"
     base_table = "Gen_Document_Types"
+    cache_version = reference_data.CACHE_VERSION
     category = "Settings"
     code_member = "code"
     name_member = "type_name"

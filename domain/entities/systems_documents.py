@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from django.db import models
 
 from domain.entities.behaviour import numbered
+from domain.model import reference_data
 from domain.model.attributes import Child
 from domain.model.registry import repositories
 from domain.model.repository import Repository
@@ -118,6 +119,7 @@ class Sequence(AggregateRoot):
 class Sequences(Repository[Sequence]):
     name = "Systems.Documents.Sequences"
     base_table = "Gen_Sequences"
+    cache_version = reference_data.CACHE_VERSION
     category = "Settings"
     name_member = "name"
     children = (Child("Generators", "Systems.Documents.SequenceGenerators"),)

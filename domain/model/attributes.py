@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from dataclasses import field as field_of_class
+from decimal import Decimal
 from typing import Any
 
 from django.db import models
@@ -35,6 +37,12 @@ class Attribute:
     target              of a REFERENCE: the repository's dotted name
     owner               of a REFERENCE: refers to the aggregate parent
     secret              of a STRING: encrypted in the database (foundation.encryption); queries cannot compare it
+
+    Derived, for code that runs at each change of a value:
+
+    is_reference        the kind is REFERENCE
+    is_measured         the value has a currency or unit
+    quantum             of decimals, amounts and quantities with a scale: its last decimal place
     """
 
     name: str
@@ -59,18 +67,19 @@ class Attribute:
     target: str = ""
     owner: bool = False
     secret: bool = False
+    is_reference: bool = field_of_class(init=False)
+    is_measured: bool = field_of_class(init=False)
+    quantum: Decimal | None = field_of_class(init=False)
+
+    def __post_init__(self) -> None:
+        is_measured = self.kind in (Kind.AMOUNT, Kind.QUANTITY)
+        has_quantum = self.scale is not None and (is_measured or self.kind is Kind.DECIMAL)
+        object.__setattr__(self, "is_reference", self.kind is Kind.REFERENCE)
+        object.__setattr__(self, "is_measured", is_measured)
+        object.__setattr__(self, "quantum", Decimal(1).scaleb(-(self.scale or 0)) if has_quantum else None)
 
     def __repr__(self) -> str:
         return f"Attribute({self.name}: {self.kind.name})"
-
-    @property
-    def is_reference(self) -> bool:
-        return self.kind is Kind.REFERENCE
-
-    @property
-    def is_measured(self) -> bool:
-        """Whether its value has a currency or unit."""
-        return self.kind in (Kind.AMOUNT, Kind.QUANTITY)
 
     def initial(self) -> Any:
         """The default in canonical form, or None."""

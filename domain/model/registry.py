@@ -196,6 +196,15 @@ def derived(compute: Callable[[Repository[Any]], T]) -> Callable[[Repository[Any
     return get
 
 
+@derived
+def cache_version_of(repository: Repository[Any]) -> str:
+    """The cache version that a commit of the repository's entities bumps: its own, or that of its owner; "" without."""
+    current = repository
+    while not current.cache_version and current.owner is not None:
+        current = repositories[current.owner.target]
+    return current.cache_version
+
+
 def discover() -> None:
     """Import `repositories.py` of every app, as Django does with `admin.py`."""
     autodiscover_modules("repositories")

@@ -169,6 +169,11 @@ class Repository(Declaration[M]):
         """The reference to the aggregate parent; None for a root."""
         return next((attribute for attribute in self.attributes.values() if attribute.owner), None)
 
+    @cached_property
+    def owner_identity(self) -> str:
+        """`identity_name` of the aggregate parent's repository; "" for a root."""
+        return "" if self.owner is None else self.registry[self.owner.target].identity_name
+
     @property
     def owner_attribute(self) -> Attribute:
         """As `owner`, for a child repository. Raises LookupError for a root."""

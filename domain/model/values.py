@@ -14,7 +14,6 @@ import datetime
 import re
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
-from functools import cache
 from typing import Any
 
 import orjson
@@ -220,14 +219,7 @@ _PARSERS: dict[Kind, Callable[[Attribute, Any, str], Any]] = {
 
 def round_to_scale(attribute: Attribute, number: Decimal) -> Decimal:
     """The number at the attribute's scale, half up, so that the dataset has the value that the database will return."""
-    if attribute.scale is None:
-        return number
-    return number.quantize(_quantum(attribute.scale), ROUND_HALF_UP)
-
-
-@cache
-def _quantum(scale: int) -> Decimal:
-    return Decimal(1).scaleb(-scale)
+    return number if attribute.quantum is None else number.quantize(attribute.quantum, ROUND_HALF_UP)
 
 
 # --- storage ------------------------------------------------------------------------------------------------------
@@ -245,7 +237,7 @@ def to_storage(attribute: Attribute, vendor: str) -> Convert | None:
     if vendor == "sqlite":
         if kind in (Kind.DECIMAL, Kind.AMOUNT, Kind.QUANTITY):
             scale = attribute.scale or 0
-            return lambda value: int(round_to_scale(attribute, value).scaleb(scale))
+            return lambda value: int(value.scaleb(scale).to_integral_value(ROUND_HALF_UP))
         if kind is Kind.DATE:
             return lambda value: value.isoformat()
         if kind is Kind.DATETIME:

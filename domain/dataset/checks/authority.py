@@ -102,6 +102,8 @@ def check_authority(record: Record, operation: Literal["create", "update", "dele
     (SCRIPT_LACKS_AUTHORITY) is no administrator.
     """
     repository, dataset = record.repository, record.dataset
+    if not (repository.decides_access or repository.authored):
+        return
     decides = needs_administrator(repository, operation, attribute)
     if not decides and not repository.authored:
         return

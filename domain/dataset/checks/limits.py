@@ -22,13 +22,14 @@ _SHOWN = 80
 
 @dataclass(frozen=True, slots=True)
 class _Limits:
-    """The limits of an attribute's values. whole: the range of an integer column."""
+    """The limits of an attribute's values. whole: the range of an integer column; below: of a decimal's size."""
 
     name: str
     attribute: Attribute
     is_json: bool
     validators: tuple[TextValidator, ...]
     whole: tuple[int, int] | None
+    below: Decimal | None
 
 
 def check_limits(record: Record) -> None:
@@ -42,12 +43,19 @@ def check_limits(record: Record) -> None:
         value = values.get(limits.name)
         if value is None or (changed is not None and limits.name not in changed):
             continue
-        _check_length(record, limits.attribute, value)
-        if limits.is_json and isinstance(value, str):
-            _check_json(limits.attribute, value)
-        if limits.validators and isinstance(value, str) and value:
-            _check_form(record, limits, value)
-        _check_range(record, limits, value)
+        if isinstance(value, str | dict):
+            _check_length(record, limits.attribute, value)
+            if limits.is_json and isinstance(value, str):
+                _check_json(limits.attribute, value)
+            if limits.validators and isinstance(value, str) and value:
+                _check_form(record, limits, value)
+        elif isinstance(value, Decimal):
+            if limits.below is not None and abs(value) >= limits.below:
+                raise _out_of_range(record, limits, value)
+        elif limits.whole is not None and isinstance(value, int):
+            least, most = limits.whole
+            if not least <= value <= most:
+                raise _out_of_range(record, limits, value)
 
 
 #: Internal type of an integer field → minimum and maximum of its column on every database.
@@ -68,6 +76,7 @@ def _limited(repository: Repository[Any]) -> list[_Limits]:
             isinstance(member.field, JsonDocumentField),
             _text_validators(member),
             _whole_range(member),
+            None if member.precision is None else Decimal(10) ** (member.precision - (member.scale or 0)),
         )
         for member in repository.attributes.values()
         if member.max_length is not None or member.precision is not None or _whole_range(member) is not None
@@ -79,14 +88,10 @@ def _whole_range(attribute: Attribute) -> tuple[int, int] | None:
     return None if attribute.field is None else _WHOLE_NUMBERS.get(attribute.field.get_internal_type())
 
 
-def _check_length(record: Record, attribute: Attribute, value: object) -> None:
+def _check_length(record: Record, attribute: Attribute, value: str | dict[str, str]) -> None:
     if attribute.max_length is None:
         return
-    longest = 0
-    if isinstance(value, str):
-        longest = len(value)
-    elif isinstance(value, dict):
-        longest = max((len(text) for text in value.values()), default=0)
+    longest = len(value) if isinstance(value, str) else max(map(len, value.values()), default=0)
     if longest > attribute.max_length:
         raise errors.Refused(
             errors.VALUE_TOO_LONG,
@@ -117,15 +122,6 @@ def _text_validators(attribute: Attribute) -> tuple[TextValidator, ...]:
     return tuple(validator for validator in declared if isinstance(validator, TextValidator))
 
 
-def _check_range(record: Record, limits: _Limits, value: object) -> None:
-    attribute = limits.attribute
-    if isinstance(value, int) and limits.whole is not None:
-        fits = limits.whole[0] <= value <= limits.whole[1]
-    elif isinstance(value, Decimal) and attribute.precision is not None:
-        fits = abs(value) < Decimal(10) ** (attribute.precision - (attribute.scale or 0))
-    else:
-        return
-    if not fits:
-        raise errors.Refused(
-            errors.VALUE_OUT_OF_RANGE, f"{record.repository.entity_type}.{attribute.name}", value, target=attribute.name
-        )
+def _out_of_range(record: Record, limits: _Limits, value: object) -> errors.Refused:
+    name = f"{record.repository.entity_type}.{limits.name}"
+    return errors.Refused(errors.VALUE_OUT_OF_RANGE, name, value, target=limits.name)

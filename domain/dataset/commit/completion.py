@@ -8,13 +8,13 @@ would lose the numbers. The commit then finds the values, and recalculates only 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 
 from domain.dataset.checks.edit_rules import follow_edits
 from domain.dataset.commit.conflicts import depth
-from domain.dataset.commit.validation import with_record
+from domain.dataset.commit.validation import call_each
 from domain.dataset.records.record import Record
 from domain.dataset.records.row_writer import targets_of
 from domain.dataset.unit.change_tracker import ChangeTracker
@@ -46,7 +46,7 @@ def complete(dataset: ChangeTracker, record: Record) -> None:
     with _others_left_alone(dataset, touched):
         follow_edits(touched)
         run_late_defaults(
-            dataset, lambda: [each for each in concerned() if each.state != "Unchanged"], with_record, at_commit=False
+            dataset, lambda: [each for each in concerned() if each.state != "Unchanged"], call_each, at_commit=False
         )
 
 
@@ -79,14 +79,14 @@ def _others_left_alone(dataset: ChangeTracker, concerned: Sequence[Record]) -> I
 def run_late_defaults(
     dataset: ChangeTracker,
     records: Callable[[], Sequence[Record]],
-    run: Callable[[LateDefault, Record], None],
+    run: Callable[[Iterable[LateDefault], Record], None],
     *,
     at_commit: bool = True,
 ) -> None:
     """Fill missing values and those that depend on others; last of all numbers, whose sequences stay locked.
 
     records     returns the changed records concerned; called again when late defaults may have created further ones
-    run         runs one late default
+    run         runs late defaults of one record, in order
     at_commit   False: skip late defaults that wait for the commit, such as numbers
     """
     for are_numbers in (False, True) if at_commit else (False,):
@@ -96,7 +96,7 @@ def run_late_defaults(
 
 def _run_late_defaults(
     records: Callable[[], Sequence[Record]],
-    run: Callable[[LateDefault, Record], None],
+    run: Callable[[Iterable[LateDefault], Record], None],
     *,
     are_numbers: bool,
     at_commit: bool,
@@ -109,11 +109,14 @@ def _run_late_defaults(
             return
         for record in sorted(waiting, key=depth):
             done.add(record.key)
-            for late_default in late_defaults_of(record.repository):
-                if isinstance(late_default, AtCommit) and not at_commit:
-                    continue
-                if isinstance(late_default, FromSequence) is are_numbers and (record.is_new or not are_numbers):
-                    run(late_default, record)
+            if are_numbers and not record.is_new:
+                continue
+            late_defaults = [
+                each
+                for each in late_defaults_of(record.repository)
+                if isinstance(each, FromSequence) is are_numbers and (at_commit or not isinstance(each, AtCommit))
+            ]
+            run(late_defaults, record)
 
 
 # --- which entities -----------------------------------------------------------------------------------------------

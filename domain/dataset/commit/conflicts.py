@@ -10,7 +10,7 @@ from django.db import connection
 from domain.dataset.commit.retries import ConcurrentUpdate
 from domain.dataset.lookups.advisory_locks import AdvisoryLocks
 from domain.dataset.records.commit_result import CommitResult
-from domain.dataset.records.record import Record
+from domain.dataset.records.record import Record, with_roots
 from domain.dataset.tables.row_storage import row_storage_of
 from domain.dataset.unit.change_tracker import ChangeTracker
 from domain.model.registry import repositories
@@ -88,7 +88,7 @@ def _roots_to_lock(changed: Sequence[Record]) -> dict[tuple[str, str], Record]:
 
 def stored_roots(changed: Sequence[Record]) -> dict[tuple[str, str], Record]:
     """Stored roots of changed entities and parts, by identity."""
-    return {root.key: root for record in changed for root in record.roots if root.state != "Added"}
+    return {root.key: root for _, roots in with_roots(changed) for root in roots if root.state != "Added"}
 
 
 def conflict(dataset: ChangeTracker, record: Record, stored: int | None) -> errors.VersionConflict:

@@ -7,7 +7,7 @@ and deferred writes run at the commit only. Numbers are taken in autoflush's sav
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Any
@@ -325,9 +325,10 @@ class _BorrowedPending(PendingSource):
         self._foresight.take()
 
 
-def _run(behaviour: Callable[[Record], object], record: Record) -> None:
-    with suppress(errors.PlatformError):
-        behaviour(record)
+def _run(behaviours: Iterable[Callable[[Record], object]], record: Record) -> None:
+    for behaviour in behaviours:
+        with suppress(errors.PlatformError):
+            behaviour(record)
 
 
 __all__ = ["Foresight"]

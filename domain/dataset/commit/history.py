@@ -11,12 +11,10 @@ import base64
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import lru_cache
 from typing import Any
 
 import orjson
 
-from domain.database.cursor import change
 from domain.dataset.commit.tracking import tracking
 from domain.dataset.records.commit_result import CommitResult
 from domain.dataset.records.record import Record
@@ -29,10 +27,10 @@ from domain.dataset.tables.history import (
     ObjectChange,
     ObjectChangeset,
 )
-from domain.dataset.tables.row_storage import CHUNK, quote
+from domain.dataset.tables.row_storage import CHUNK, insert_raw, quote
 from domain.dataset.unit.change_tracker import ChangeTracker
 from domain.model.attributes import Attribute
-from domain.model.registry import derived, repositories
+from domain.model.registry import derived
 from domain.model.repository import Repository
 from domain.model.values import round_to_scale
 from foundation.batches import batched
@@ -46,7 +44,6 @@ LONGEST_TEXT = 2_000
 _RULES_LENGTH = 254
 _LONG_KINDS = frozenset({Kind.STRING, Kind.MULTILANGUAGE, Kind.BINARY})
 _DECIMALS = frozenset({Kind.DECIMAL, Kind.AMOUNT, Kind.QUANTITY})
-_LAST_CHANGES_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +155,7 @@ def write_history(dataset: ChangeTracker, result: CommitResult) -> None:
                 roots[root.key] = root
     if rows:
         _write_changeset(dataset, changeset, stamp)
-        for part in batched(rows, CHUNK):
-            _insert(ObjectChange._meta.db_table, _OBJECT_COLUMNS, part)
+        insert_raw(ObjectChange._meta.db_table, _OBJECT_COLUMNS, rows)
     if roots:
         _write_last_changes(dataset, list(roots.values()), stamp)
 
@@ -175,17 +171,6 @@ _OBJECT_COLUMNS = (
 _LAST_COLUMNS = ("root_id", "repository", "changed_at", "user_id", "user_login", "application")
 
 
-def _insert(table: str, columns: tuple[str, ...], rows: Sequence[Sequence[Any]], ending: str = "") -> None:
-    change(_statement(table, columns, len(rows), ending), [value for row in rows for value in row])
-
-
-@lru_cache(maxsize=64)
-def _statement(table: str, columns: tuple[str, ...], rows: int, ending: str) -> str:
-    marks = f"({', '.join(['%s'] * len(columns))})"
-    names = ", ".join(map(quote, columns))
-    return f"INSERT INTO {quote(table)} ({names}) VALUES {', '.join([marks] * rows)}{ending}"
-
-
 def _write_changeset(dataset: ChangeTracker, changeset: str, stamp: Any) -> None:
     context = dataset.context
     user = context.user
@@ -193,7 +178,7 @@ def _write_changeset(dataset: ChangeTracker, changeset: str, stamp: Any) -> None
         changeset, 1, stamp, stamp, context.application, context.reason, context.request_id[:64], context.session_id,
         None if user is None else user.id, "" if user is None else user.login,
     )  # fmt: skip
-    _insert(ObjectChangeset._meta.db_table, _CHANGESET_COLUMNS, [row])
+    insert_raw(ObjectChangeset._meta.db_table, _CHANGESET_COLUMNS, [row])
 
 
 def _write_last_changes(dataset: ChangeTracker, roots: Sequence[Record], stamp: Any) -> None:
@@ -204,8 +189,7 @@ def _write_last_changes(dataset: ChangeTracker, roots: Sequence[Record], stamp: 
     who = (None if user is None else user.id, "" if user is None else user.login, application)
     rows = [(root.id, root.repository.name, stamp, *who) for root in roots if not root.is_deleted]
     changed = ", ".join(f"{quote(name)} = excluded.{quote(name)}" for name in _LAST_COLUMNS[1:])
-    for part in batched(rows, _LAST_CHANGES_AT_ONCE):
-        _insert(LastChange._meta.db_table, _LAST_COLUMNS, part, f" ON CONFLICT (root_id) DO UPDATE SET {changed}")
+    insert_raw(LastChange._meta.db_table, _LAST_COLUMNS, rows, f" ON CONFLICT (root_id) DO UPDATE SET {changed}")
 
 
 def _row(
@@ -234,7 +218,7 @@ def _root(record: Record) -> Record:
         target = None if owner is None else current.values.get(owner.name)
         if owner is None or target is None:
             return current
-        parent = records.get((repositories[owner.target].identity_name, target))
+        parent = records.get((current.repository.owner_identity, target))
         if parent is None:
             parent = record.dataset.load(owner.target, target)
         if parent is None:
@@ -264,7 +248,8 @@ def _changes(record: Record, kept: _Kept) -> str:
         result = {name: (before, values[name]) for name, before in originals.items() if name in names}
     for name, scale_of in kept.decimals:
         if (pair := result.get(name)) is not None:
-            result[name] = tuple(None if each is None else scale_of(each) for each in pair)
+            old, new = pair
+            result[name] = None if old is None else scale_of(old), None if new is None else scale_of(new)
     for name, mask in kept.masked:
         if (pair := result.get(name)) is not None:
             result[name] = tuple(None if each is None else mask.hide(each) for each in pair)

@@ -11,11 +11,11 @@ The whole pipeline runs inside one database transaction, whose BEGIN SQLite may 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from django.db import IntegrityError, OperationalError, connection, transaction
 
-from domain.database.cursor import change_many
 from domain.dataset.checks import access
 from domain.dataset.checks.authority import check_authorities
 from domain.dataset.checks.database_errors import duplicate_error, operational_error
@@ -34,17 +34,16 @@ from domain.dataset.commit.deferred_writes import write_deferred
 from domain.dataset.commit.entity_changes import note_before, note_changes
 from domain.dataset.commit.history import write_history
 from domain.dataset.commit.snapshots import accept_changes, restore, take_snapshot
-from domain.dataset.commit.validation import check_targets, validate, with_record
+from domain.dataset.commit.validation import call_each, check_targets, validate
 from domain.dataset.records import dispatch
 from domain.dataset.records.commit_result import CommitResult, CommittedEvent
-from domain.dataset.records.record import Record, State
+from domain.dataset.records.record import Record, State, with_roots
 from domain.dataset.records.row_writer import grouped, in_order_of_dependency, insert_records
 from domain.dataset.tables.models import ChangeFeedEntry
-from domain.dataset.tables.row_storage import Referrer, quote, references_in_use, row_storage_of
+from domain.dataset.tables.row_storage import Referrer, insert_raw, references_in_use, row_storage_of
 from domain.dataset.tables.write_transaction import begin_writing, write_transaction
 from domain.dataset.unit.change_tracker import ChangeTracker
-from domain.model.registry import repositories
-from domain.model.repository import Repository
+from domain.model.registry import cache_version_of
 from foundation import cache_versions, errors
 from foundation.messages import TranslatableMessage as Message
 from identity.context import Operation
@@ -106,7 +105,7 @@ def _run_rounds(dataset: ChangeTracker) -> None:
     notified: dict[tuple[str, str], tuple[int, int]] = {}
     for _ in range(MAX_ROUNDS):
         follow_edits(dataset.changed())
-        run_late_defaults(dataset, dataset.changed, with_record)
+        run_late_defaults(dataset, dataset.changed, call_each)
         validate(dataset)
         # Roots of changed parts get events, too.
         affected, parts = _affected(dataset)
@@ -229,10 +228,8 @@ def touch_roots(dataset: ChangeTracker, result: CommitResult) -> None:
     """Give roots of changed parts a new version and stamp, once each."""
     written = {record.key for record in (*result.inserted, *result.updated, *result.deleted)}
     touched: dict[tuple[str, str], Record] = {}
-    for record in (*result.inserted, *result.updated, *result.deleted):
-        if record.repository.owner is None:
-            continue
-        for root in record.roots:
+    for _, roots in with_roots((*result.inserted, *result.updated, *result.deleted)):
+        for root in roots:
             if root.key not in written and root.repository.is_root:
                 touched[root.key] = root
     stamp = {"AggregateLastUpdateTimeUtc": dataset.now()}
@@ -251,19 +248,14 @@ def write_change_feed(dataset: ChangeTracker, result: CommitResult) -> None:
         for operation, records in (("I", result.inserted), ("U", result.updated), ("D", result.deleted))
         for record in records
     ]
-    if rows:
-        # Raw rows: building model instances and their statement took longer than writing the entities.
-        change_many(
-            f"INSERT INTO {quote(ChangeFeedEntry._meta.db_table)} "
-            "(repository, entity_id, operation, changed_at) VALUES (%s, %s, %s, %s)",
-            rows,
-        )
+    # Raw rows: building model instances and their statement took longer than writing the entities.
+    insert_raw(ChangeFeedEntry._meta.db_table, ("repository", "entity_id", "operation", "changed_at"), rows)
 
 
 def bump_cache_versions(dataset: ChangeTracker, result: CommitResult) -> None:
     """Bump the cache versions (Repository.cache_version) of the written entities."""
     written = {record.repository for record in (*result.inserted, *result.updated, *result.deleted)}
-    names = {_cache_version(repository) for repository in written}
+    names = {cache_version_of(repository) for repository in written}
     for name in sorted(names - {""}):
         cache_versions.bump(name)
 
@@ -338,10 +330,10 @@ def _affected(dataset: ChangeTracker) -> tuple[list[Record], dict[tuple[str, str
     """Changed records with the roots of changed parts, and the changed parts of each root."""
     affected: dict[tuple[str, str], Record] = {}
     parts: dict[tuple[str, str], list[Record]] = {}
-    for record in dataset.changed():
+    for record, roots in with_roots(dataset.changed()):
         affected[record.key] = record
         if record.repository.owner is not None:
-            for root in record.roots:
+            for root in roots:
                 affected[root.key] = root
                 parts.setdefault(root.key, []).append(record)
     return list(affected.values()), parts
@@ -356,11 +348,9 @@ def _changes_in(record: Record, parts: Mapping[tuple[str, str], Sequence[Record]
 def _client_touched(dataset: ChangeTracker) -> set[tuple[str, str]]:
     """Identities of entities that the caller caused to change, and of their roots."""
     result: set[tuple[str, str]] = set()
-    for record in dataset.changed():
-        if record.client_caused:
-            result.add(record.key)
-            if record.repository.owner is not None:
-                result.update(root.key for root in record.roots)
+    for record, roots in with_roots([record for record in dataset.changed() if record.client_caused]):
+        result.add(record.key)
+        result.update(root.key for root in roots)
     return result
 
 
@@ -374,6 +364,7 @@ def _committed_events(dataset: ChangeTracker, result: CommitResult) -> list[Comm
     raised: list[CommittedEvent] = []
     written = {record.key for record in (*result.inserted, *result.updated, *result.deleted)}
     touched = _client_touched(dataset)
+    watched = cache(dispatch.watched)
     for record in _affected(dataset)[0]:
         events = []
         if record.key in written:
@@ -383,17 +374,10 @@ def _committed_events(dataset: ChangeTracker, result: CommitResult) -> list[Comm
         # A root of which only a part changed is itself unchanged.
         state: State = "Modified" if record.state == "Unchanged" else record.state
         for event in events:
-            if dispatch.watched(record.repository.name, event):
+            if watched(record.repository.name, event):
                 kept = (dict(record.values), dict(record.custom)) if record.is_deleted else (None, None)
                 raised.append(CommittedEvent(record.repository.name, record.id, event, state, *kept))
     return raised
-
-
-def _cache_version(repository: Repository[Any]) -> str:
-    current = repository
-    while not current.cache_version and current.owner is not None:
-        current = repositories[current.owner.target]
-    return current.cache_version
 
 
 def _changes(record: Record) -> dict[str, Any]:

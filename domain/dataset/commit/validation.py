@@ -39,18 +39,17 @@ def validate(dataset: ChangeTracker) -> None:
         check_targets(dataset, records)
         raise _missing_error(missing)
     for record in records:
-        with_record(check_limits, record)
-        with_record(check_dependent, record)
+        call_each((check_limits, check_dependent), record)
     check_stated_measures(dataset)
     for record in dataset.changed():
-        for validation in validations_of(record.repository):
-            with_record(validation, record)
+        call_each(validations_of(record.repository), record)
 
 
-def with_record(check: Callable[[Record], object], record: Record) -> None:
-    """Call the check; an error without a record gets this one."""
+def call_each(functions: Iterable[Callable[[Record], object]], record: Record) -> None:
+    """Call the functions in order; an error without a record gets this one."""
     try:
-        check(record)
+        for function in functions:
+            function(record)
     except errors.PlatformError as error:
         error.about = error.about or record.key
         raise

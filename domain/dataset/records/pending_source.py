@@ -48,6 +48,8 @@ class PendingUnit(UnitOfWork, Protocol):
     """A unit of work that may have pending changes of earlier requests.
 
     pending_source   None outside of a Domain transaction
+    rows_written     a commit has written the pending changes, and not yet announced them
     """
 
     pending_source: PendingSource | None
+    rows_written: bool

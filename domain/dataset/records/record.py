@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -240,7 +240,7 @@ class Record:
         target = self.values.get(owner.name)
         if target is None:
             return None
-        known = self.dataset.records.get((repositories[owner.target].identity_name, target))
+        known = self.dataset.records.get((self.repository.owner_identity, target))
         return known if known is not None and known.state != "Deleted" else self.dataset.load(owner.target, target)
 
     @property
@@ -267,6 +267,21 @@ class Record:
     def describe(self) -> str:
         """The display text, for messages; the kind of entity if the text is empty."""
         return self.dataset.display_text(self) or in_words(self.repository.model.__name__)
+
+
+def with_roots(records: Iterable[Record]) -> Iterator[tuple[Record, tuple[Record, ...]]]:
+    """Each record with its `roots`; those of siblings are looked up once."""
+    known: dict[tuple[str, Any, Any], tuple[Record, ...]] = {}
+    for record in records:
+        owner = record.repository.owner
+        parent = None if owner is None else record.values.get(owner.name)
+        if owner is None or parent is None:
+            yield record, record.roots
+            continue
+        key = owner.target, parent, record.original_values.get(owner.name)
+        if key not in known:
+            known[key] = record.roots
+        yield record, known[key]
 
 
 #: repository → the class of its records

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -36,6 +37,9 @@ class Row:
 
 #: Kinds whose columns SQLite's driver would convert by their declared types, slower than our readers.
 _CONVERTED_BY_DRIVER = frozenset({Kind.BOOL, Kind.DATE, Kind.DATETIME})
+
+
+_GUIDS = frozenset({Kind.GUID, Kind.REFERENCE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +107,7 @@ class RowStorage:
                 attribute,
                 attribute.table,
                 attribute.column,
-                from_storage(attribute, vendor),
+                None if attribute.kind in _GUIDS else from_storage(attribute, vendor),
                 to_storage(attribute, vendor),
             )
             for attribute in repository.attributes.values()
@@ -121,6 +125,10 @@ class RowStorage:
             # A unary plus makes it an expression without a declared type.
             kinds = (column.attribute.kind for column in self.columns)
             names = [f"+{n}" if kind in _CONVERTED_BY_DRIVER else n for n, kind in zip(names, kinds, strict=True)]
+        else:
+            # The driver would make UUID objects, to be made texts again.
+            kinds = (column.attribute.kind for column in self.columns)
+            names = [f"{n}::text" if kind in _GUIDS else n for n, kind in zip(names, kinds, strict=True)]
         names.append(f"{quote(self.base_table)}.{quote('custom_property_values')}")
         joins = "".join(
             f" JOIN {quote(table)} ON {quote(table)}.{quote(key)} = {quote(self.base_table)}.{quote(self.base_key)}"
@@ -300,6 +308,22 @@ class RowStorage:
             marks = ", ".join(["%s"] * len(part))
             for table, key in reversed(self.repository.tables):
                 change(f"DELETE FROM {quote(table)} WHERE {quote(key)} IN ({marks})", part)
+
+
+def insert_raw(table: str, columns: tuple[str, ...], rows: Sequence[Sequence[Any]], ending: str = "") -> None:
+    """Insert rows in the driver's form into a table of few columns, by as few statements as possible.
+
+    ending   what follows the rows, such as ON CONFLICT
+    """
+    for part in batched(rows, CHUNK):
+        change(_insert_of(table, columns, len(part), ending), [value for row in part for value in row])
+
+
+@lru_cache(maxsize=64)
+def _insert_of(table: str, columns: tuple[str, ...], rows: int, ending: str) -> str:
+    marks = f"({', '.join(['%s'] * len(columns))})"
+    names = ", ".join(map(quote, columns))
+    return f"INSERT INTO {quote(table)} ({names}) VALUES {', '.join([marks] * rows)}{ending}"
 
 
 @derived

@@ -14,7 +14,6 @@ from domain.dataset.unit.events import Events
 from domain.model.attributes import Attribute
 from domain.model.values import round_to_scale
 from foundation import errors
-from foundation.kinds import Kind
 
 _ATTRIBUTE_EVENTS = ("ATTRIBUTECHANGING", "ATTRIBUTECHANGED")
 
@@ -28,10 +27,6 @@ class ChangedUnit(UnitOfWork, Protocol):
         """Count a change of the record."""
         ...
 
-    def recalculate_dependents(self, record: Record) -> None:
-        """Recalculate dependents, if they follow each change."""
-        ...
-
 
 class AttributeChanges:
     """Changes the attributes of a dataset's records."""
@@ -43,13 +38,14 @@ class AttributeChanges:
     @staticmethod
     def is_current(record: Record, member: Attribute, value: Any) -> bool:
         """Whether the attribute has the value already, so that `change` does nothing."""
-        return _same(record.values.get(member.name), _canonical(member, value))
+        old, value = record.values.get(member.name), _canonical(member, value)
+        return bool(old == value) and type(old) is type(value)
 
     def change(self, record: Record, member: Attribute, value: Any, *, raises: bool) -> None:
         """Set the attribute and raise its events (`raises`): an error prevents or undoes the change."""
         value = _canonical(member, value)
         old = record.values.get(member.name)
-        if _same(old, value):
+        if old == value and type(old) is type(value):
             return
         self._check_change(record, member.name)
         if raises and self.events.watches(record, _ATTRIBUTE_EVENTS, member.name):
@@ -60,7 +56,7 @@ class AttributeChanges:
 
     def _check_change(self, record: Record, parameter: str) -> None:
         self._dataset.about_to_change(record)
-        if record.is_deleted:
+        if record.state == "Deleted":
             raise errors.NotFound(errors.ENTITY_NOT_FOUND, record.repository.entity_type, record.id)
         check_authority(record, "update", parameter)
 
@@ -103,7 +99,8 @@ class AttributeChanges:
             if member.owner:
                 self._dataset.child_collections.mark_parent(record, old)
                 self._dataset.child_collections.mark_parent(record, value)
-        self._dataset.recalculate_dependents(record)
+        if self._dataset.model == "frontend":
+            self._dataset.calculate([record])
 
     def change_custom(self, record: Record, code: str, value: Mapping[str, Any] | None, *, raises: bool) -> None:
         """As `change`; the parameter of the events is `@code`."""
@@ -136,10 +133,4 @@ def _canonical(member: Attribute, value: Any) -> Any:
     """The value as it is kept: the key of a record, a number with the attribute's decimal places."""
     if isinstance(value, Record):
         return value.id
-    if value is not None and member.scale is not None and member.kind in (Kind.DECIMAL, Kind.AMOUNT, Kind.QUANTITY):
-        return round_to_scale(member, value)
-    return value
-
-
-def _same(old: Any, value: Any) -> bool:
-    return bool(old == value) and type(old) is type(value)
+    return value if value is None or member.quantum is None else round_to_scale(member, value)

@@ -26,6 +26,7 @@ from domain.dataset.records.commit_result import CommitResult
 from domain.dataset.records.pending_source import PendingUnit
 from domain.dataset.records.record import Record
 from domain.dataset.records.row_writer import insert_records, owners_of, required_of, targets_of
+from domain.dataset.tables import reference_rows
 from domain.dataset.tables.row_storage import row_storage_of
 from domain.dataset.unit.missing_values import MissingValues
 from domain.model.registry import repositories
@@ -64,7 +65,8 @@ def rolled_back() -> Iterator[Callable[[], None]]:
             savepoint = entering  # only once entered: its exit would otherwise end the outer transaction
 
     try:
-        yield begin
+        with reference_rows.bypassed():
+            yield begin
     finally:
         if savepoint is not None:
             savepoint.__exit__(_Rollback, _Rollback(), None)

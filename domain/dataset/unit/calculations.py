@@ -20,11 +20,23 @@ def calculate(dataset: UnitOfWork, records: Sequence[Record]) -> None:
             return
         for record in busy:
             dataset.about_to_change(record)
-            dirty, record.dirty = record.dirty, set()
-            for calculation in calculations_of(record.repository):
-                if not dirty.isdisjoint(calculation.triggers):
-                    calculation.compute(record)
+            _run_calculations(record)
     raise errors.Refused(errors.RULE_LOOP, ", ".join(sorted(record.repository.name for record in busy)))
+
+
+def _run_calculations(record: Record) -> None:
+    """Run the calculations whose triggers are dirty, in order; each sees the changes of those before it.
+
+    What only later calculations depend on does not stay dirty: these have run since.
+    """
+    dirty, record.dirty = record.dirty, set()
+    triggers: set[str] = set()
+    for calculation in calculations_of(record.repository):
+        triggers.update(calculation.triggers)
+        if not dirty.isdisjoint(calculation.triggers):
+            calculation.compute(record)
+            dirty |= record.dirty
+            record.dirty &= triggers
 
 
 def _dirty(dataset: UnitOfWork, records: Sequence[Record]) -> Iterator[Record]:

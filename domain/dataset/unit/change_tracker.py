@@ -298,7 +298,7 @@ class ChangeTracker(ABC):
     @property
     def by_rule(self) -> bool:
         """Whether a rule makes the current change."""
-        return any(step.is_rule for step in self.running_steps) if self.running_steps else False
+        return bool(self.running_steps) and any(step.is_rule for step in self.running_steps)
 
     @contextmanager
     def operating(self) -> Iterator[None]:
@@ -318,7 +318,8 @@ class ChangeTracker(ABC):
 
     def about_to_change(self, record: Record) -> None:
         """Record the entity for `undoing`, before each change of it."""
-        self.undo.note(record)
+        if self.undo.blocks:
+            self.undo.note(record)
 
     def note_change(self, record: Record) -> None:
         """Count a change of the record, and record whether a caller caused it."""
@@ -332,7 +333,8 @@ class ChangeTracker(ABC):
 
     def assign(self, record: Record, attribute: str | Attribute, value: Any) -> None:
         """Set an attribute as the server. Attribute events and dependents follow in the frontend model."""
-        self._changes.change(record, self._member(record, attribute), value, raises=self.model == "frontend")
+        member = attribute if isinstance(attribute, Attribute) else self._member(record, attribute)
+        self._changes.change(record, member, value, raises=self.model == "frontend")
 
     def set_custom(self, record: Record, code: str, value: Mapping[str, Any] | None) -> None:
         """Set a custom property (by code) to {"Value", "Description"?, "ValueId"?} for the caller; None removes it."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from domain.dataset.records.pending_source import PendingUnit
 from domain.dataset.records.record import Record
-from domain.dataset.tables.row_storage import row_storage_of
+from domain.dataset.tables import reference_rows
+from domain.dataset.tables.row_storage import Row, row_storage_of
 from domain.model.attributes import Attribute
 from domain.model.registry import repositories
 from domain.model.repository import Repository
@@ -34,7 +35,7 @@ class ChildCollections:
         repository = repositories[child.repository]
         if key not in self._members:
             back = repository.references[child.back_reference]
-            rows = {} if parent.state == "Added" else row_storage_of(repository).children(back, [parent.id])
+            rows = {} if parent.state == "Added" else self._stored(repository, back, parent)
             if self._dataset.pending_source is not None:
                 self._dataset.pending_source.load_children(repository, back, [parent.id])
             result = [record.key for record in self._dataset.load_rows(repository, rows).values()]
@@ -52,7 +53,13 @@ class ChildCollections:
         present = self._dataset.records
         records = [present[identity] for identity in self._members[key] if identity in present]
         back_name = child.back_reference
-        return [r for r in records if not r.is_deleted and r.values.get(back_name) == parent.id]
+        return [r for r in records if r.state != "Deleted" and r.values.get(back_name) == parent.id]
+
+    def _stored(self, repository: Repository[Any], back: Attribute, parent: Record) -> dict[str, Row]:
+        """The stored entities by guid that refer to the parent."""
+        children = partial(row_storage_of(repository).children, back, [parent.id])
+        key = "children", back.name, parent.id
+        return reference_rows.read(repository, key, children, fresh=self._dataset.rows_written)
 
     def load(self, parents: Sequence[Record], collection: str) -> None:
         """Load an owned collection of many parents, with one query."""
@@ -81,8 +88,9 @@ class ChildCollections:
 
     def attach(self, record: Record) -> None:
         """Add a record to the loaded collections of its parents."""
-        for attribute in record.repository.references.values():
-            self.attach_by(record, attribute)
+        for name, attribute in record.repository.references.items():
+            if record.values.get(name) is not None:
+                self.attach_by(record, attribute)
 
     def attach_by(self, record: Record, reference: Attribute) -> None:
         """As `attach`, for one of its references."""

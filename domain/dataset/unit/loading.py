@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from domain.dataset.records.pending_source import PendingUnit
 from domain.dataset.records.record import Record
+from domain.dataset.tables import reference_rows
 from domain.dataset.tables.row_storage import Row, row_storage_of
 from domain.model.registry import repositories
 from domain.model.repository import Repository
@@ -37,7 +39,10 @@ class Loader:
         storage = row_storage_of(repository)
         if repository.is_polymorphic and repository.subtypes:
             return self.load_many(repository, storage.find_ids(values, limit))
-        return self.load_rows(repository, storage.find(values, limit))
+        find = partial(storage.find, values, limit)
+        key = "find", tuple(values.items()), limit
+        rows = reference_rows.read(repository, key, find, fresh=self._dataset.rows_written)
+        return self.load_rows(repository, rows)
 
     def load_rows(self, repository: Repository[Any], rows: Mapping[str, Row]) -> dict[str, Record]:
         """As `load_many`, for rows of this repository itself that have been read already."""
@@ -92,7 +97,9 @@ class Loader:
             by_concrete[repository.name] = list(ids)
         for name, group in by_concrete.items():
             concrete = repositories[name]
-            self._keep(concrete, identity, row_storage_of(concrete).load(group), found)
+            load = partial(row_storage_of(concrete).load, group)
+            rows = reference_rows.read(concrete, ("load", *group), load, fresh=self._dataset.rows_written)
+            self._keep(concrete, identity, rows, found)
         self.missing.update((identity, id) for id in ids if id not in found)
 
     def _keep(

@@ -60,7 +60,7 @@ class Undo:
 
     def __init__(self, dataset: UndoneUnit) -> None:
         self._dataset = dataset
-        self._blocks: list[_Block] = []
+        self.blocks: list[_Block] = []
         #: Counts the blocks that have been undone: copies of records are out of date.
         self.count = 0
         #: Identity → names that a completion has taken out of `dirty` for a while.
@@ -70,16 +70,16 @@ class Undo:
     def block(self) -> Iterator[None]:
         """If the block fails, undo its changes of entities and its deferred work since the last commit or discard."""
         block = _Block()
-        self._blocks.append(block)
+        self.blocks.append(block)
         try:
             yield
         except BaseException:
-            self._blocks.pop()
+            self.blocks.pop()
             self._restore(block)
             raise
-        self._blocks.pop()
-        if self._blocks:
-            outer = self._blocks[-1]
+        self.blocks.pop()
+        if self.blocks:
+            outer = self.blocks[-1]
             for key, before in block.before.items():
                 outer.before.setdefault(key, before)
             if outer.deferred is None:
@@ -87,23 +87,23 @@ class Undo:
 
     def note(self, record: Record) -> None:
         """Record an entity that is about to change."""
-        if self._blocks and record.key not in self._blocks[-1].before:
-            self._blocks[-1].before[record.key] = self._state(record)
+        if self.blocks and record.key not in self.blocks[-1].before:
+            self.blocks[-1].before[record.key] = self._state(record)
 
     def note_new(self, key: Key) -> None:
         """Record that an entity is about to be created."""
-        if self._blocks and key not in self._blocks[-1].before:
+        if self.blocks and key not in self.blocks[-1].before:
             known = self._dataset.records.get(key)
-            self._blocks[-1].before[key] = None if known is None else self._state(known)
+            self.blocks[-1].before[key] = None if known is None else self._state(known)
 
     def note_deferred(self) -> None:
         """Record that work is about to be deferred."""
-        if self._blocks and self._blocks[-1].deferred is None:
-            self._blocks[-1].deferred = self._dataset.deferred.copy()
+        if self.blocks and self.blocks[-1].deferred is None:
+            self.blocks[-1].deferred = self._dataset.deferred.copy()
 
     def end(self) -> None:
         """Forget what has been recorded: a commit or a discard cannot be undone."""
-        for block in self._blocks:
+        for block in self.blocks:
             block.before, block.deferred = {}, None
 
     @property

@@ -1,0 +1,117 @@
+"""Rows of reference data are cached: a write sees each committed change of them, and no other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from domain.dataset.unit.autoflush import rolled_back
+from domain.entities.general_product_groups import ProductGroup
+from platform_site.middleware import QueryCounter
+from tests.domain.odata.test_writing import GROUPS, PRODUCTS
+from tests.rules.cast import World, dataset
+from tests.support.api import Api, id_of
+
+UNITS = "General_Products_MeasurementUnits"
+
+
+def unit_of_new_product(api: Api, world: World, number: str) -> str:
+    """The unit that a new product takes from its group."""
+    return id_of(api.create(PRODUCTS, new_product(world, number))["MeasurementUnit"])
+
+
+def new_product(world: World, number: str) -> dict[str, Any]:
+    return {
+        "PartNumber": number, "Name": {"EN": number}, "ProductGroup@odata.bind": f"{GROUPS}({world.group})",
+    }  # fmt: skip
+
+
+@pytest.fixture
+def units(api: Api, world: World) -> tuple[str, str]:
+    """The unit of the group, which the process knows, and another one."""
+    category = api.read(f"{UNITS}({world.unit})?$select=MeasurementCategory")["MeasurementCategory"]
+    other = api.create(UNITS, {"Name": {"EN": "box"}, "Code": "box", "MeasurementCategory": category})
+    assert api.patch(f"{GROUPS}({world.group})", bound(world.unit)).status_code == 204
+    assert unit_of_new_product(api, world, "NEW-1") == world.unit
+    return world.unit, id_of(other)
+
+
+def bound(unit: str) -> dict[str, str]:
+    return {"DefaultMeasurementUnit@odata.bind": f"{UNITS}({unit})"}
+
+
+def test_a_committed_change_holds_for_the_next_write(api: Api, world: World, units: tuple[str, str]) -> None:
+    assert api.patch(f"{GROUPS}({world.group})", bound(units[1])).status_code == 204
+    assert unit_of_new_product(api, world, "NEW-2") == units[1]
+
+
+def test_a_change_of_a_failed_change_set_holds_nowhere(api: Api, world: World, units: tuple[str, str]) -> None:
+    parts: list[dict[str, Any]] = [
+        {"method": "PATCH", "url": f"{GROUPS}({world.group})", "body": bound(units[1])},
+        {"method": "POST", "url": PRODUCTS, "body": new_product(world, "NEW-2")},
+        {"method": "POST", "url": PRODUCTS, "body": {**new_product(world, "NEW-3"), "Name": None}},
+    ]
+    requests = [
+        {"id": str(number), "atomicityGroup": "g", "headers": {"Content-Type": "application/json"}, **part}
+        for number, part in enumerate(parts)
+    ]
+    answers = api.post("$batch", {"requests": requests}).json()["responses"]
+    assert answers[-1]["status"] >= 400
+    assert unit_of_new_product(api, world, "NEW-4") == units[0]
+
+
+def test_a_dry_run_leaves_nothing(api: Api, world: World, units: tuple[str, str]) -> None:
+    answer = api.patch(f"{GROUPS}({world.group})", bound(units[1]), Prefer="erpnet.dry-run")
+    assert answer.status_code < 300
+    assert unit_of_new_product(api, world, "NEW-2") == units[0]
+
+
+def test_a_pending_change_is_seen_by_its_transaction_only(api: Api, world: World, units: tuple[str, str]) -> None:
+    inside = api.begin()
+    assert inside.patch(f"{GROUPS}({world.group})", bound(units[1])).status_code < 300
+    made = inside.create(PRODUCTS, new_product(world, "NEW-2"))
+    assert id_of(inside.read(f"{PRODUCTS}({made['Id']})?$select=MeasurementUnit")["MeasurementUnit"]) == units[1]
+    assert unit_of_new_product(api, world, "NEW-3") == units[0]
+    assert inside.end().status_code < 300
+    assert unit_of_new_product(api, world, "NEW-4") == units[1]
+
+
+def test_what_a_caller_changes_in_one_request_stays_out_of_the_next(
+    api: Api, world: World, units: tuple[str, str]
+) -> None:
+    """A refused request has changed the record, not the cached row."""
+    body = {**new_product(world, "NEW-2"), "Name": None}
+    body["ProductGroup"] = {"@erpnet.action": "merge", "Id": world.group, **bound(units[1])}
+    del body["ProductGroup@odata.bind"]
+    assert api.post(PRODUCTS, body).status_code >= 400
+    assert unit_of_new_product(api, world, "NEW-3") == units[0]
+
+
+def test_a_cached_row_costs_no_statement(api: Api, world: World, units: tuple[str, str]) -> None:
+    counter = QueryCounter()
+    with connection.execute_wrapper(counter):
+        unit_of_new_product(api, world, "NEW-2")
+    known = counter.count
+    assert api.patch(f"{GROUPS}({world.group})", bound(units[1])).status_code == 204
+    counter = QueryCounter()
+    with connection.execute_wrapper(counter):
+        unit_of_new_product(api, world, "NEW-3")
+    # The group, its company's and its unit's rows are read anew.
+    assert known < counter.count
+
+
+def test_rows_that_are_rolled_back_are_not_cached(world: World) -> None:
+    """Queries on pending changes write them, and take them back without a commit."""
+
+    def code() -> str:
+        group = dataset(world.context).load("General.Products.ProductGroups", world.group)
+        assert group is not None
+        return str(group.code)
+
+    with rolled_back() as begin:
+        begin()
+        ProductGroup.objects.update(code="PENDING")
+        assert code() == "PENDING"
+    assert code() == "G1"
