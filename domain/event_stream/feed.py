@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from django.conf import settings
 from django.db import connection
+from django.db.backends.utils import CursorWrapper
 from django.db.models import Max, QuerySet
 
 from domain.dataset.tables.models import ChangeFeedEntry
@@ -30,6 +31,8 @@ _DAY_SECONDS = 86_400
 #: How long `position_now` waits for open transactions to end, and its polling interval.
 _SETTLE_SECONDS = 2.0
 _TRY_SECONDS = 0.02
+#: After this time without settled entries, only transactions of this database are waited for: asking costs more.
+_STALL_SECONDS = 0.2
 #: While a transaction stays open, a process that has just started treats this many entries as unsettled.
 _IN_FLIGHT_ENTRIES = 1_000
 #: The cursor before the first entry that is kept.
@@ -63,12 +66,14 @@ class _Horizon:
     newest     the highest id that `look` has found
     looks      number of `look` calls whose results are included
     observed   (number of the next transaction, newest id) of earlier `look` calls, whose transactions may be open
+    moved_at   when `settled` last moved or reached `newest` (monotonic clock)
     """
 
     settled: int = 0
     newest: int = 0
     looks: int = 0
     observed: deque[tuple[int, int]] | None = None
+    moved_at: float = 0.0
 
 
 _lock = threading.Lock()
@@ -109,6 +114,8 @@ def look() -> None:
             " COALESCE((SELECT max(id) FROM domain_changefeedentry), 0)"
         )
         oldest_open, next_number, newest = cursor.fetchone()
+        if time.monotonic() - _horizon.moved_at > _STALL_SECONDS:
+            oldest_open = max(oldest_open, _oldest_open_here(cursor, next_number))
     with _lock:
         observed = _horizon.observed
         if observed is None or newest < _horizon.newest:
@@ -122,8 +129,27 @@ def look() -> None:
             observed.append((next_number, newest))
         while observed and observed[0][0] <= oldest_open:
             _horizon.settled = observed.popleft()[1]
+            _horizon.moved_at = time.monotonic()
+        if not observed:
+            _horizon.moved_at = time.monotonic()
         if len(observed) > 1000:  # during a long transaction: intermediate observations add little
             del observed[500]
+
+
+def _oldest_open_here(cursor: CursorWrapper, next_number: int) -> int:
+    """The number of the oldest open transaction of this database or prepared one; `next_number` if there is none.
+
+    Snapshots include the transactions of all databases of the server. Each holds the lock of its own number until it
+    ends, from before it takes ids of entries. The lock's number lacks the upper 32 bits.
+    """
+    cursor.execute(
+        "SELECT transactionid::text::bigint FROM pg_locks LEFT JOIN pg_stat_activity USING (pid)"
+        " WHERE locktype = 'transactionid' AND mode = 'ExclusiveLock' AND granted"
+        " AND (pid IS NULL OR datname = current_database())"
+    )
+    ages = [(next_number - number) % (1 << 32) for (number,) in cursor.fetchall()]
+    # A later transaction than the snapshot has a negative age.
+    return next_number - max((age for age in ages if age < 1 << 31), default=0)
 
 
 def position_now() -> tuple[int, frozenset[int]]:

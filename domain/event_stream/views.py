@@ -71,6 +71,9 @@ class EventsView(PlatformView):
         require_scope_of(context.scopes, "read")
         if unknown := sorted(request.query_params.keys() - _OPTIONS):
             raise _unreadable(unknown[0], unknown[0], _PARAMETERS)
+        for name in _PARAMETERS:
+            if len(request.query_params.getlist(name)) > 1:
+                raise errors.repeated_parameter(name)
         given = QuerySerializer(data=request.query_params)
         given.is_valid(raise_exception=True)
         wanted = given.validated_data
@@ -110,6 +113,9 @@ def asked_of(repository: str, event: str, context: CallContext) -> Asked:
 
     Raises BadRequest for unknown names, NotFound for a repository that the caller may not read.
     """
+    for name, names_text in (("repository", repository), ("event", event)):
+        if names_text and not comma_separated(names_text):
+            raise errors.BadRequest(errors.BAD_QUERY_OPTION, name, Message("it has no name"), target=name)
     names = {name for text in comma_separated(repository) for name in _names(text, context)}
     by_name = {name.lower(): letter for letter, name in OPERATIONS.items()}
     operations = set()

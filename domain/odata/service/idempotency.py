@@ -15,6 +15,7 @@ of callers who may change nothing, and reads (`POST Set/$query`) are not repeata
 from __future__ import annotations
 
 import hashlib
+import io
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -61,6 +62,11 @@ _MEANING: Final = ("transactionid", "prefer", "if-match", "if-none-match", "cont
 _AHEAD: Final = timedelta(minutes=15)
 #: A string (RFC 9651, 3.3.3) without escaped quotes or, as many clients send, the bare text.
 _VALUE: Final = re.compile(r'"(?P<quoted>[ !#-\[\]-~]{1,255})"|(?P<bare>[!#-~]{1,255})')
+
+#: The boundary of a multipart media type (RFC 2046, 5.1.1), with all that follows it.
+_BOUNDARY: Final = re.compile(
+    r';\s*boundary\s*=\s*(?:"(?P<quoted>[^"]{1,70})"|(?P<plain>[^\s;,"]{1,70})).*', re.IGNORECASE | re.ASCII
+)
 
 
 def is_repeatable(received: ReceivedRequest) -> bool:
@@ -156,16 +162,24 @@ def _check_first_sent(text: str) -> None:
 
 
 def _fingerprint(received: ReceivedRequest) -> str:
-    """A digest of the request: method, URL, headers of _MEANING, body."""
-    meaning = (received.headers.get(name, "") for name in _MEANING)
+    """A digest of the request: method, URL, headers of _MEANING, body. A multipart boundary does not count: clients
+    choose another one when they send the same parts again.
+    """
+    headers = dict(received.headers)
+    delimiter = b""
+    if (boundary := _BOUNDARY.search(headers.get("content-type", ""))) is not None:
+        headers["content-type"] = headers["content-type"][: boundary.start()]
+        delimiter = b"--" + (boundary["quoted"] or boundary["plain"]).encode()
+    meaning = (headers.get(name, "") for name in _MEANING)
     parts = (received.method, received.path, received.query, *meaning)
     digest = hashlib.sha256("\0".join(parts).encode() + b"\0")
-    if received.body_file is None:
-        digest.update(received.body)
-    else:
-        received.body_file.seek(0)
-        while block := received.body_file.read(1 << 16):
-            digest.update(block)
+    body = received.body_file or io.BytesIO(received.body)
+    body.seek(0)
+    is_line_start = True
+    while block := body.readline(1 << 16):
+        is_delimiter = delimiter and is_line_start and block.startswith(delimiter)
+        digest.update(b"\0--\0" + block[len(delimiter) :] if is_delimiter else block)
+        is_line_start = block.endswith(b"\n")
     return digest.hexdigest()
 
 

@@ -135,9 +135,12 @@ def test_all_that_is_kept_is_given_page_by_page(caller: Caller) -> None:
         ({"wait": "soon"}, 400, "InvalidValue"),
         ({"repositories": "General.Currencies.Currencies"}, 400, "BadQueryOption"),
         ({"Event": "Create"}, 400, "BadQueryOption"),
+        ({"repository": ["General.Currencies.Currencies", "Crm.Customers"]}, 400, "InvalidValue"),
+        ({"repository": ","}, 400, "BadQueryOption"),
+        ({"event": " , "}, 400, "BadQueryOption"),
     ],
 )
-def test_bad_requests_are_refused(caller: Caller, asked: dict[str, str], status: int, type: str) -> None:
+def test_bad_requests_are_refused(caller: Caller, asked: dict[str, Any], status: int, type: str) -> None:
     answer = caller.http.get(caller.platform.base_url + PATH, params=asked, timeout=60)
     assert (answer.status_code, answer.json()["error"]["type"]) == (status, type)
 

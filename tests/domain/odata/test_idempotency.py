@@ -77,6 +77,24 @@ def test_every_kind_of_write_can_be_repeated(
     assert twice(lambda: api.request(method, path, body, **headers)).status_code == status
 
 
+def test_a_form_is_the_same_request_with_another_boundary(api: Api) -> None:
+    """As clients send a file again: each request has a boundary of its own."""
+
+    def send(boundary: str, sign: str = "USD") -> Answer:
+        body = (
+            f'--{boundary}\r\nContent-Disposition: form-data; name="repository"\r\n\r\n'
+            f"General.Currencies.Currencies\r\n"
+            f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="a.csv"\r\n'
+            f"Content-Type: text/csv\r\n\r\nCurrencySign,Name\r\n{sign},Dollar\r\n--{boundary}--\r\n"
+        ).encode()
+        return api.post("Import", body, **KEY, Content_Type=f"multipart/form-data; boundary={boundary}")
+
+    first, second = send("one"), send("another")
+    assert (first.status_code, first.content) == (200, second.content)
+    assert second.headers["Idempotent-Replayed"] == "true"
+    assert error_of(send("third", "US2"))["type"] == "IdempotencyKeyReused"
+
+
 def test_a_read_by_post_is_done_each_time(api: Api, world: World) -> None:
     """It would hold the lock of SQLite's only writer for as long as the query takes."""
     for query in ("$select=Name", "$select=Id"):
