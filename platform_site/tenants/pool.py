@@ -280,7 +280,7 @@ class Pool:
                 continue
             served.running = None
             if self._runner.remove(running):
-                if running.last_used > running.started:
+                if running.last_used is not None:
                     served.failures = 0
                 self._note_failure(served, f"ended; {served.tenant.log_file} says why")
             else:

@@ -32,7 +32,7 @@ class Running:
     log         what its processes print
     status      descriptor from which the pool reads that the tenant is used
     unread      the beginning of a line from there
-    last_used   when it was ready, and then when it said last that it is used
+    last_used   when it was ready, and then when it said last that it is used; None while it starts
     stop_by     when it is killed, once it was asked to stop
     """
 
@@ -40,13 +40,13 @@ class Running:
     log: Path
     status: int
     started: float
-    last_used: float
+    last_used: float | None = None
     unread: bytes = b""
     stop_by: float | None = None
 
-    def is_idle(self, seconds: float) -> bool:
-        """Whether it started, and was used last, longer ago than that."""
-        return time.monotonic() - self.last_used > seconds
+    def idle_seconds(self) -> float:
+        """Time since it was used; 0 while it starts, since a connection or work waits for it."""
+        return 0.0 if self.last_used is None else time.monotonic() - self.last_used
 
 
 class Runner:
@@ -70,9 +70,9 @@ class Runner:
         """Stop the tenant that was used least recently, unless one is stopping already, or all were used lately."""
         if any(running.stop_by is not None for running in self.running):
             return
-        idle = [running for running in self.running if running.is_idle(idle_seconds)]
-        if idle:
-            self.stop(min(idle, key=lambda running: running.last_used))
+        longest = max(self.running, key=Running.idle_seconds)
+        if longest.idle_seconds() > idle_seconds:
+            self.stop(longest)
 
     def end_turn(self, seconds: float) -> None:
         """Stop the tenant that has run longest, if it has for that time, unless one is stopping already."""
@@ -88,7 +88,6 @@ class Runner:
         """
         reading, writing = os.pipe()
         os.set_blocking(reading, False)
-        now = time.monotonic()
         try:
             forked = fork(self._run, tenant, digest, listening, idle_seconds, reading, writing, os.getpid())
         except OSError:
@@ -96,7 +95,7 @@ class Runner:
             raise
         finally:
             os.close(writing)
-        running = Running(forked, tenant.log_file, reading, now, now)
+        running = Running(forked, tenant.log_file, reading, time.monotonic())
         self._selector.register(reading, selectors.EVENT_READ, lambda _: self._read(running))
         self.running.append(running)
         return running
