@@ -73,8 +73,8 @@ class Announcer:
             is_running = None not in result
             ids = [delivery_id for delivery_id in result if delivery_id]
             if _ANOTHER_RUN in result:
-                enqueue(ids[:NAMED_MAX])
-            elif ids:
+                enqueue()
+            if ids:
                 enqueue(ids[:NAMED_MAX], since=time.time())
             if is_running:
                 time.sleep(_PAUSE_AFTER_SECONDS)
