@@ -88,11 +88,11 @@ def cluster_is_stopping() -> bool:
 
 
 #: The library of Redis is large, and imported only where it is used.
-_Broker: Any = import_string(f"django_q.brokers.{'redis_broker.Redis' if Conf.REDIS else 'orm.ORM'}")
+_Broker: Any = import_string("foundation.task_stream.TaskStream" if Conf.REDIS else "django_q.brokers.orm.ORM")
 
 
 class ClusterBroker(_Broker):  # type: ignore[misc]
-    """The broker that django-q2 would choose, with the tasks of `every`. Only the pusher of a cluster takes tasks."""
+    """The queue in Redis or in the database, with the tasks of `every`. Only the pusher of a cluster takes tasks."""
 
     _due_at: list[float] | None = None
 

@@ -121,7 +121,7 @@ def check_system_user(application: TrustedApplication, problems: Problems) -> No
     user = application.system_user
     if user is None:
         problems["system_user"].append(_("A service application needs a system user."))
-    elif user.user_type not in {"InternalUser", "SystemUserNoLogin"}:
+    elif not user.may_call(as_service=True):
         problems["system_user"].append(_("The system user must be an internal or a system user."))
 
 

@@ -58,7 +58,7 @@ def page_user(request: HttpRequest) -> User:
 def _internal(sign_in: SignIn | None) -> SignIn:
     if sign_in is None:
         raise errors.Unauthorized(errors.TOKEN_MISSING)
-    if sign_in.user.user_type != "InternalUser":
+    if not sign_in.user.may_call():
         raise errors.Forbidden(errors.USER_NOT_INTERNAL)
     return sign_in
 

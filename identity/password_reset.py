@@ -80,8 +80,7 @@ def set_page(request: HttpRequest, uid: str) -> HttpResponse:
 def send(login: str, base: str) -> int:
     """Send a link to the user with this login, if the user may have one; returns the number of sent messages.
 
-    The worker runs this. Raises OSError if the mail server fails, so that the worker tries again, where the broker is
-    the database.
+    The worker runs this. Raises OSError if the mail server fails, so that the worker tries again.
     """
     user = _user(login)
     if user is None:

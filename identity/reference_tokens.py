@@ -130,15 +130,12 @@ def _policy_problem(user: User | None, application: TrustedApplication, kind: st
         return Message("The user is disabled.")
     if application.access_tokens == "None":
         return Message("The application does not allow reference tokens.")
-    if kind == ReferenceToken.SERVICE:
-        if not application.system_user_allowed:
-            return Message("The application may not run as a service.")
-        if user.user_type == "ExternalCommunityUser":
-            return Message("Only internal users may call this service.")
-        return None
-    if user.user_type != "InternalUser":
+    is_service = kind == ReferenceToken.SERVICE
+    if is_service and not application.system_user_allowed:
+        return Message("The application may not run as a service.")
+    if not user.may_call(as_service=is_service):
         return Message("Only internal users may call this service.")
-    if application.access_tokens == "AdministratorsOnly" and not user.is_admin:
+    if application.access_tokens == "AdministratorsOnly" and not (is_service or user.is_admin):
         return Message("The application allows reference tokens to administrators only.")
     return None
 

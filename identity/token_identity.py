@@ -228,10 +228,7 @@ def check_access(user: User | None, application: TrustedApplication, *, is_servi
         raise errors.Unauthorized(errors.TOKEN_INVALID, Message("its application is disabled"))
     if user is None or not user.active:
         raise errors.Unauthorized(errors.TOKEN_INVALID, Message("its user is disabled"))
-    if is_service:
-        if not application.system_user_allowed:
-            raise errors.Unauthorized(errors.TOKEN_INVALID, Message("its application may no longer run as a service"))
-    elif user.user_type != "InternalUser":
-        raise errors.Forbidden(errors.USER_NOT_INTERNAL)
-    if user.user_type == "ExternalCommunityUser":  # the user of a service may have become one
+    if is_service and not application.system_user_allowed:
+        raise errors.Unauthorized(errors.TOKEN_INVALID, Message("its application may no longer run as a service"))
+    if not user.may_call(as_service=is_service):  # the user of a service may have become external
         raise errors.Forbidden(errors.USER_NOT_INTERNAL)

@@ -6,7 +6,6 @@ register the checks of their parts in AppConfig.ready.
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import secrets
 import time
@@ -17,6 +16,7 @@ from django.core.cache import cache
 from django.db import connections
 from django_q.brokers import get_broker
 
+from scripts.services import pool
 from webhooks.selectors import workers_problem
 
 Check = Callable[[], str | None]
@@ -95,7 +95,11 @@ def _queue() -> str | None:
 
 
 def _sandbox() -> str | None:
-    return None if importlib.util.find_spec("quickjs") else "The JavaScript engine is not installed."
+    failure = pool().start_failure()
+    if failure is None:
+        return None
+    logger.warning("script workers do not start: %s", failure)
+    return "Script workers do not start; the log says why."
 
 
 register("database", _database)

@@ -27,6 +27,7 @@ from rules import statistics, trace_log
 from scripts import history
 from tests.support import databases
 from tests.support.chromium import launched
+from tests.support.lock_holders import lock_holders
 from tests.support.log_watch import LogWatch
 from tests.support.platform import LICENSED_SESSIONS, LivePlatform, start_platform
 from tests.support.receiver import LoopbackReceiver
@@ -127,6 +128,17 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     """A test that measures time runs alone, set-up and fixtures of its module included."""
     with running_beside_others(alone=_runs_alone(item)):
         return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A report of a locked database says who holds the lock."""
+    report = yield
+    if call.excinfo is not None and "database is locked" in report.longreprtext:
+        report.sections.append(("Locks of SQLite", lock_holders()))
+    return report
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,11 @@
-"""Wakes the workers after commits, from one thread in each process that commits webhooks.
+"""Wakes the workers after commits, from one thread in each process that commits or delivers webhooks.
 
 Enqueuing a task takes about as long as the rest of a webhook's work in a commit. So the commit only adds its ids to a
 queue, and the thread enqueues one task for all of them: an idle process announces each commit within milliseconds, and
 a busy process sends a few messages a second instead of hundreds.
+
+A run that calls another one (webhooks.delivery_loop) uses the thread too: on SQLite the queue may be locked for as long
+as busy_timeout, and meanwhile it would record no outcomes.
 
 The workers' sweep finds deliveries whose announcement a crash has lost.
 """
@@ -30,6 +33,8 @@ _PAUSE_AFTER_SECONDS = 0.05
 #: Maximum delivery ids in one message; the workers find the others by query.
 NAMED_MAX = 50
 _STOP_SECONDS = 1.0
+#: In place of an id: a task that runs whatever other runs have leased.
+_ANOTHER_RUN = ""
 #: The task's timeout: longer than a run leases and the longest TimeoutSeconds of a template together.
 TASK_SECONDS = 150
 
@@ -47,6 +52,10 @@ class Announcer:
         for delivery_id in delivery_ids[:NAMED_MAX]:
             self._ids.put(delivery_id)
 
+    def call_another_run(self) -> None:
+        """Have another run enqueued, which ends at once only if nothing is overdue; returns at once."""
+        self._ids.put(_ANOTHER_RUN)
+
     def stop(self) -> None:
         """Announce the remaining ids, then stop: short-lived commands commit too."""
         self._ids.put(None)
@@ -62,7 +71,9 @@ class Announcer:
                 while True:
                     result.append(self._ids.get_nowait())
             is_running = None not in result
-            ids = [delivery_id for delivery_id in result if delivery_id is not None]
+            ids = [delivery_id for delivery_id in result if delivery_id]
+            if _ANOTHER_RUN in result:
+                enqueue()
             if ids:
                 enqueue(ids[:NAMED_MAX], since=time.time())
             if is_running:

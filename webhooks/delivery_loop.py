@@ -31,7 +31,7 @@ from django.db import DatabaseError, InterfaceError, OperationalError, connectio
 
 from foundation.cluster import SharedNumber, cluster_is_stopping
 from foundation.fields import utc_now
-from webhooks.announcer import enqueue
+from webhooks.announcer import announcer
 from webhooks.conf import webhook_settings
 from webhooks.heartbeat import heartbeat_send
 from webhooks.lease import Lease, deliveries_lease, leases_expire, leases_release, queues_ready
@@ -174,7 +174,7 @@ class DeliveryLoop:
             if not self._enqueue_at:
                 _leased_until.value = 0
             if not self._is_stopping() and _has_overdue():
-                enqueue()
+                announcer().call_another_run()
 
 
 def has_leased_since(since: float) -> bool:

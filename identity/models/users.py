@@ -128,6 +128,10 @@ class User(AggregateRoot, AbstractBaseUser, PermissionsMixin):  # type: ignore[d
         texts: dict[str, str] = self.name or {}
         return texts.get(language.upper()) or texts.get("EN") or next(iter(texts.values()), "") or self.login
 
+    def may_call(self, *, as_service: bool = False) -> bool:
+        """Whether the API admits this type of user, as the user of a service or as a person (spec 01, 1.3 and 1.5)."""
+        return self.user_type == "InternalUser" or (as_service and self.user_type == "SystemUserNoLogin")
+
     def as_caller(self, language: str = "en") -> Caller:
         """The immutable form for a CallContext."""
         user_type: UserType = self.user_type

@@ -31,10 +31,7 @@ def enqueue(application: TrustedApplication, *, issuer: str, subject: str, sid: 
 
 
 def send(application_id: str, issuer: str, subject: str, sid: str) -> int:
-    """Send one logout token; returns the HTTP status.
-
-    Raises for any but 200 and 204, so that the worker retries, where the broker is the database.
-    """
+    """Send one logout token; returns the HTTP status. Raises for any but 200 and 204, so that the worker retries."""
     application = TrustedApplication.objects.get(pk=application_id)
     url = application.back_channel_logout_url
     if not url:

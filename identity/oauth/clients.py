@@ -156,7 +156,7 @@ def check_service(application: TrustedApplication) -> None:
         raise UnauthorizedClientError(description="A public application may not run as a service.")
     if application.system_user is None or not application.system_user.active:
         raise UnauthorizedClientError(description="The application has no active system user.")
-    if application.system_user.user_type == "ExternalCommunityUser":
+    if not application.system_user.may_call(as_service=True):
         raise UnauthorizedClientError(description="The system user must be an internal or a system user.")
     if application.service_half:
         if not application.login_urls or not application.logout_urls:

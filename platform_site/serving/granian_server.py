@@ -30,7 +30,7 @@ from foundation import execution_slot
 from platform_site.environment import BASE_DIR
 from platform_site.serving.children import die_with_parent
 from platform_site.serving.connection_balance import ConnectionBalance, SharedCounts
-from platform_site.serving.listening import SPREADS_CONNECTIONS, drain, open_listening, undrain
+from platform_site.serving.listening import SPREADS_CONNECTIONS, drain, open_listening, reset_unread, undrain
 from platform_site.serving.scheduler import SERVER_THREADS, Scheduler
 from platform_site.serving.stopping import on_stop
 
@@ -73,7 +73,9 @@ class WebServer:
 
     def socket_of_a_process(self) -> socket.socket:
         """The socket on which the calling process listens."""
-        return self.shared or open_listening(self.host, self.port)
+        listening = self.shared or open_listening(self.host, self.port)
+        reset_unread(listening)
+        return listening
 
 
 def serve_in_process(

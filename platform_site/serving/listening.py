@@ -14,6 +14,7 @@ import sys
 import time
 
 from platform_site.serving.addresses import bind
+from platform_site.serving.connections import STALLED_SECONDS
 
 #: Whether the system distributes connections over sockets at one address; else the processes share one socket.
 SPREADS_CONNECTIONS = sys.platform == "linux"
@@ -37,6 +38,16 @@ _DROP_SYN = (
 def open_listening(host: str, port: int) -> socket.socket:
     """A socket for one of the web processes, bound and not listening yet. Raises OSError if the address is in use."""
     return bind(host, port, is_one_of_several=SPREADS_CONNECTIONS)
+
+
+def reset_unread(listening: socket.socket) -> None:
+    """Have the system reset connections of this socket whose client reads nothing for STALLED_SECONDS.
+
+    The server has no limit for a client that reads none of its response, which it holds in memory. Connections inherit
+    the option; on systems other than Linux, which have none like it, such a client keeps its connection.
+    """
+    if sys.platform == "linux":
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(STALLED_SECONDS * 1000))
 
 
 def drain(listening: socket.socket) -> None:

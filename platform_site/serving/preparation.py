@@ -11,6 +11,7 @@ import hashlib
 import json
 import multiprocessing
 import os
+import re
 import subprocess
 import sys
 import time
@@ -25,6 +26,7 @@ from typing import Any
 from django.apps import apps
 from django.conf import settings
 from django.contrib.staticfiles.finders import get_finders
+from django.contrib.staticfiles.storage import ManifestStaticFilesStorage
 from django.core.management import call_command, get_commands
 from django.db import DatabaseError, connections
 from django.db.migrations.exceptions import InconsistentMigrationHistory
@@ -42,6 +44,12 @@ Report = Callable[[str], None]
 # An arbitrary number that no other advisory lock uses; nodes that start together migrate one after the other.
 _ADVISORY_LOCK = 7_403_116_001
 _FORK = multiprocessing.get_context("fork")
+
+# Files of former versions are kept for this time: longer than a rolling update takes, and than most pages stay open.
+_FORMER_SECONDS = 7 * 24 * 3600.0
+_MANIFEST = ManifestStaticFilesStorage.manifest_name
+_HASHED = re.compile(r"\.[0-9a-f]{12}(\.|$)")
+_COMPRESSED = re.compile(r"\.(gz|br)$")
 
 
 @dataclass(slots=True)
@@ -198,9 +206,30 @@ def _collect_static(prepared: Prepared, report: Report) -> None:
     if prepared.static == digest and Path(settings.STATIC_ROOT).is_dir():
         return
     with _reported(report, "Collecting static files"):
-        call_command("collectstatic", interactive=False, verbosity=0, clear=True)
+        _clear_static(Path(settings.STATIC_ROOT))
+        call_command("collectstatic", interactive=False, verbosity=0)
     prepared.static = digest
     prepared.save()
+
+
+def _clear_static(directory: Path) -> None:
+    """Delete collected files, but those that pages of a former version name only after _FORMER_SECONDS.
+
+    Nodes of that version may run on this directory, and browsers show its pages. All other files are collected again:
+    a new version's file need not be newer than the collected one. A file's time is that of its last use here.
+    """
+    try:
+        manifest = json.loads((directory / _MANIFEST).read_text())
+    except (OSError, ValueError):
+        manifest = {"paths": {}}
+    in_use = set(manifest["paths"].values())
+    now = time.time()
+    for path in [path for path in directory.rglob("*") if path.is_file()]:
+        name = _COMPRESSED.sub("", path.relative_to(directory).as_posix())
+        if name in in_use:
+            os.utime(path, (now, now))
+        elif name != _MANIFEST and not (_HASHED.search(name) and path.stat().st_mtime > now - _FORMER_SECONDS):
+            path.unlink()
 
 
 def _seed(prepared: Prepared, report: Report) -> None:

@@ -282,7 +282,7 @@ class Pool:
                 continue
             pooled.running = None
             if self._runner.remove(running):
-                if running.last_used > running.started:
+                if running.last_used is not None:
                     pooled.failures = 0
                 self._record_failure(pooled, f"ended; {pooled.tenant.log_file} says why")
             else:

@@ -32,7 +32,7 @@ class Running:
     log         file with the output of its processes
     status      reading end of the pipe by which the tenant reports requests; -1 once closed
     unread      received beginning of an incomplete line
-    last_used   time of its last report, at first that of its start
+    last_used   time of its last report; None while it starts
     stop_by     time at which it is killed; None until it is asked to stop
     """
 
@@ -40,13 +40,13 @@ class Running:
     log: Path
     status: int
     started: float
-    last_used: float
+    last_used: float | None = None
     unread: bytes = b""
     stop_by: float | None = None
 
-    def is_idle(self, seconds: float) -> bool:
-        """Whether it has had no request for this time."""
-        return time.monotonic() - self.last_used > seconds
+    def idle_seconds(self) -> float:
+        """Time since its last report; 0 while it starts, since a connection or work waits for it."""
+        return 0.0 if self.last_used is None else time.monotonic() - self.last_used
 
 
 class Runner:
@@ -72,9 +72,9 @@ class Runner:
         """Stop the least recently used tenant, if it is idle for this time and none is stopping already."""
         if any(running.stop_by is not None for running in self.running):
             return
-        idle = [running for running in self.running if running.is_idle(idle_seconds)]
-        if idle:
-            self.stop(min(idle, key=lambda running: running.last_used))
+        longest = max(self.running, key=Running.idle_seconds)
+        if longest.idle_seconds() > idle_seconds:
+            self.stop(longest)
 
     def preempt_longest(self, seconds: float) -> None:
         """Stop the tenant that has run longest, if it has run for this time and none is stopping already."""
@@ -90,7 +90,6 @@ class Runner:
         """
         reading, writing = os.pipe()
         os.set_blocking(reading, False)
-        now = time.monotonic()
         try:
             forked = fork(self._run, tenant, digest, listening, idle_seconds, reading, writing, os.getpid())
         except OSError:
@@ -98,7 +97,7 @@ class Runner:
             raise
         finally:
             os.close(writing)
-        running = Running(forked, tenant.log_file, reading, now, now)
+        running = Running(forked, tenant.log_file, reading, time.monotonic())
         self._selector.register(reading, selectors.EVENT_READ, lambda _: self._read(running))
         self.running.append(running)
         return running

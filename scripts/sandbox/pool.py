@@ -385,6 +385,23 @@ class SandboxPool:
                 self._idle.append(worker)
                 self._assign_idle()
 
+    def start_failure(self) -> str | None:
+        """Why workers do not start here; None if they do. Starts one, unless one of the pool has become ready."""
+        with self._lock:
+            if any(worker.ready for worker in self._workers):
+                return None
+        try:
+            worker = WorkerProcess(self.limits)
+        except OSError as error:
+            return str(error)
+        try:
+            is_ready = worker.wait_ready(time.monotonic() + START_SECONDS)
+            return None if is_ready else f"not ready within {START_SECONDS:.0f} s"
+        except (WorkerGone, FrameTooLarge, protocol.ProtocolError):
+            return worker.fatal or f"exit code {worker.exit_code(1)}"
+        finally:
+            worker.reap()
+
     # -- the pool's end --------------------------------------------------------------------------------------------
 
     def close(self) -> None:

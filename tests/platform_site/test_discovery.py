@@ -118,6 +118,19 @@ def test_readiness_needs_every_part(client: APIClient, db: None, monkeypatch: py
     }
 
 
+@pytest.mark.parametrize("engine", ["/nonexistent.so", __file__])
+def test_readiness_needs_a_sandbox_that_starts(
+    client: APIClient, db: None, monkeypatch: pytest.MonkeyPatch, engine: str
+) -> None:
+    monkeypatch.setattr("scripts.services._pool", None)
+    monkeypatch.setattr("scripts.sandbox.process._engine_path", lambda: engine)
+    health.forget()
+    response = client.get("/readyz")
+    assert response.status_code == 503
+    assert response.json()["checks"]["sandbox"]["problem"] == "Script workers do not start; the log says why."
+    health.forget()
+
+
 def test_every_address_that_is_named_answers_a_browser(client: APIClient, db: None) -> None:
     for site in client.get("/sys/auto-discovery").json()["WebSites"]:
         for address in (site["Url"], site["Url"].rstrip("/") + "/"):

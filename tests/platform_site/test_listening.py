@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
 from platform_site.serving import addresses, listening
+from platform_site.serving.connection_balance import SharedCounts
+from platform_site.serving.granian_server import WebServer
 from platform_site.serving.listening import drain, open_listening
 from tests.support.measuring import slowness
 
@@ -61,6 +65,29 @@ def test_a_server_that_takes_nobody_is_not_waited_for(server: socket.socket, mon
         begun = time.monotonic()
         drain(server)
         assert 0.3 <= time.monotonic() - begun < 2 * slowness()
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_a_client_that_reads_nothing_is_reset(monkeypatch: pytest.MonkeyPatch, is_shared: bool) -> None:
+    """The server would hold its response, and its place among CONNECTIONS, for as long as it stays connected."""
+    monkeypatch.setattr(listening, "STALLED_SECONDS", 0.5)
+    shared = open_listening("127.0.0.1", 0) if is_shared else None
+    web = WebServer("127.0.0.1", 0, SharedCounts(1), shared)
+    with web.socket_of_a_process() as server, socket.socket() as client:
+        server.listen(8)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.connect(server.getsockname())
+        connection, _ = server.accept()
+        with connection:
+            connection.setblocking(False)
+            with suppress(BlockingIOError):
+                while True:
+                    connection.send(b"x" * 65536)
+            reset = select.poll()
+            reset.register(connection, 0)
+            assert reset.poll(20_000)
+            with pytest.raises(TimeoutError):
+                connection.recv(1)
 
 
 def test_processes_listen_at_one_address_and_another_program_does_not(server: socket.socket) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +138,48 @@ def test_a_lost_directory_of_static_files_is_collected_again(db: None, calls: li
     (tmp_path / "static").rmdir()
     preparation.prepare(silent)
     assert calls == ["key_set", "collectstatic"]
+
+
+def test_files_of_a_former_version_stay_for_a_week(
+    db: None, tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its nodes may still run on the same directory, and its pages are open in browsers."""
+    source = tmp_path / "source"
+    source.mkdir()
+    settings.DATA_DIR, settings.STATIC_ROOT = tmp_path, tmp_path / "static"
+    settings.STATICFILES_DIRS = [source]
+    settings.STATICFILES_FINDERS = ["django.contrib.staticfiles.finders.FileSystemFinder"]
+    settings.STORAGES = {
+        **settings.STORAGES,
+        "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+    }
+
+    def collected(content: str, name: str = "page.css") -> Path:
+        """The file of a version's page, after the preparation."""
+        for path in source.iterdir():
+            path.unlink()
+        (source / name).write_text(content * 100)
+        os.utime(source / name, (1, 1))  # archives may give all files one time
+        preparation._collect_static(Prepared.load(), silent)
+        manifest = json.loads((tmp_path / "static" / "staticfiles.json").read_text())
+        assert (tmp_path / "static" / name).read_text() == content * 100
+        return Path(tmp_path / "static" / manifest["paths"][name])
+
+    first = collected("a { color: red }")
+    long_ago = time.time() - 30 * 24 * 3600
+    for path in (first, first.with_name(f"{first.name}.gz")):
+        os.utime(path, (long_ago, long_ago))  # it was in use for a month
+    second = collected("a { color: navy }")
+    third = collected("b { color: black }", name="other.css")
+    assert first.exists()
+    assert first.with_name(f"{first.name}.gz").exists()
+    assert second.exists()
+    assert third.exists()
+    assert not (tmp_path / "static" / "page.css").exists()
+    os.utime(first, (long_ago, long_ago))
+    collected("i { color: black }")
+    assert not first.exists()
+    assert second.exists()
 
 
 def test_setting_up_makes_no_keys_before_there_is_a_database(db: None, calls: list[str]) -> None:

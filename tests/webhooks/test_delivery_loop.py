@@ -10,7 +10,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 import pytest
-from django.db import connections
+from django.conf import settings as django_settings
+from django.db import connections, transaction
 from pytest_django import Settings
 
 from tests.support.measuring import slowness
@@ -225,7 +226,27 @@ def test_a_run_that_leases_no_more_calls_the_next(
     new_delivery("HOOK", new_currency())
     DeliveryLoop().run()
     assert loopback_receiver.requests == []
-    assert ("webhooks.tasks.deliver",) in worker.take()
+    wait_until(lambda: ("webhooks.tasks.deliver",) in worker.take())
+
+
+@pytest.mark.skipif("broker" not in django_settings.DATABASES, reason="only SQLite's queue has a lock")
+def test_a_locked_queue_delays_no_delivery(
+    loopback_receiver: LoopbackReceiver, monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    """Before, a run that called another one waited for the queue's lock: nothing was leased or recorded meanwhile."""
+    settings.WEBHOOKS = {"destination_concurrency": 8}
+    monkeypatch.setattr(delivery_loop, "MAX_WAIT_SECONDS", 0.0)
+    new_web_hook(f"{loopback_receiver.url}/", code="ALIVE")
+    with silent_host() as url, transaction.atomic(using="broker"):
+        new_web_hook(url, code="DEAD", TimeoutSeconds=120)
+        for number in range(8):
+            new_delivery("DEAD", new_currency(f"D{number}"))
+        with running(patience_seconds=0.2):
+            wait_until(lambda: WebHookDelivery.objects.filter(state="Delivering").count() == 4)
+            for number in range(10):
+                new_delivery("ALIVE", new_currency(f"C{number}"))
+            # Sooner than the busy_timeout, after which that run went on.
+            wait_until(lambda: WebHookDelivery.objects.filter(state="Delivered").count() == 10, 15)
 
 
 @pytest.mark.parametrize("bound", [7, 1000])
