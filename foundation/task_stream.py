@@ -79,7 +79,7 @@ class TaskStream(Redis):  # type: ignore[misc]  # without types
 
     def queue_size(self) -> int:
         """The number of tasks that are not handed out."""
-        return max(0, self.connection.xlen(self.list_key) - self.lock_size())
+        return max(0, int(self.connection.xlen(self.list_key)) - self.lock_size())
 
     def lock_size(self) -> int:
         """The number of tasks that are handed out and not done."""

@@ -23,6 +23,7 @@ import requests
 from playwright.sync_api import Browser, expect
 
 from tests.support.chromium import administrators_page
+from tests.support.instances import prepare_on_server
 from tests.support.platform import ROOT, LivePlatform, start_platform
 from tests.support.postgresql_servers import Server, replicated_servers
 from tests.support.waiting import eventually
@@ -107,14 +108,13 @@ class Caller:
 
 
 @pytest.fixture(scope="module")
-def replicated() -> Iterator[Replicated]:
+def replicated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicated]:
+    directory = tmp_path_factory.mktemp("replicated") / "data"
     with replicated_servers(2) as (primary, replicas):
-        settings = {
-            "DATABASE_URL": primary.url,
-            "DATABASE_REPLICA_URLS": ",".join(each.url for each in replicas),
-            "LICENSE_SESSIONS": "200",
-        }
-        with start_platform(settings=settings, first_start=True) as platform:
+        prepare_on_server(directory, primary.url)
+        primary.query("UPDATE identity_licence SET sessions = 200")
+        settings = {"DATABASE_URL": primary.url, "DATABASE_REPLICA_URLS": ",".join(each.url for each in replicas)}
+        with start_platform(directory, settings=settings) as platform:
             found = Replicated(platform, primary, replicas)
             assert eventually(lambda: found.use(replicas), 120)
             yield found

@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -26,6 +26,7 @@ import psycopg
 from psycopg import sql
 
 from platform_site.environment import BASE_DIR, SETTINGS
+from tests.support.programs import requires_program
 
 _KEPT = BASE_DIR / ".pytest_cache" / "instances"
 _ROOMS = (
@@ -81,6 +82,38 @@ def prepared_instance(directory: Path, *, demo: bool = True) -> Iterator[dict[st
         yield settings
 
 
+def prepare_on_server(directory: Path, url: str) -> None:
+    """Fill the new data directory, and the empty database of a server of the test's own, with a demo instance.
+
+    The first test that needs one dumps what its first start has made; the others restore that in a few seconds.
+    """
+    kept = _KEPT / f"dump-{_digest_of_the_product()}"
+    _KEPT.mkdir(parents=True, exist_ok=True)
+    with (_KEPT / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if kept.exists():
+            _run("psql", "--quiet", "--single-transaction", "-v", "ON_ERROR_STOP=1", "-f", f"{kept}/database.sql", url)
+        else:
+            _remove_outdated()
+            unfinished = kept.with_suffix(".unfinished")
+            shutil.rmtree(unfinished, ignore_errors=True)
+            _prepare(unfinished / "data", {"DEMO": "1", "DATABASE_URL": url})
+            _run("pg_dump", "--no-owner", "-f", f"{unfinished}/database.sql", url)
+            unfinished.rename(kept)
+        shutil.copytree(kept / "data", directory, dirs_exist_ok=True)
+
+
+def _prepare(directory: Path, settings: Mapping[str, str]) -> None:
+    """Do what a first start does before it serves."""
+    _run(sys.executable, "-c", _PREPARE, env=instance_environment(directory, 0, **settings))
+
+
+def _run(program: str, *arguments: str, env: Mapping[str, str] | None = None) -> None:
+    command = [requires_program(program), *arguments]
+    done = subprocess.run(command, cwd=BASE_DIR, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @dataclass(frozen=True, slots=True)
 class _Original:
     """What copies are made of."""
@@ -117,15 +150,7 @@ class _Original:
                 with psycopg.connect(given, autocommit=True) as connection:
                     drop_database(connection, self.database)
                     create_database(connection, self.database, None)
-            done = subprocess.run(
-                [sys.executable, "-c", _PREPARE],
-                cwd=BASE_DIR,
-                env=instance_environment(unfinished, 0, **settings),
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            assert done.returncode == 0, done.stdout + done.stderr
+            _prepare(unfinished, settings)
             unfinished.rename(self.directory)
 
     def _database_exists(self) -> bool:
