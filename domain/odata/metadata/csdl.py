@@ -72,7 +72,8 @@ def csdl_tree(version: Version = "4.01", *, custom: bool = True, flat: bool = Fa
 
     A tree of 4.0, for XML only, has an open complex type where 4.01 has Edm.Untyped.
     """
-    schema: Node = {"$Alias": "Self"}
+    # Names of types and operations may stand in URLs without the namespace.
+    schema: Node = {"$Alias": "Self", "@Core.DefaultNamespace": True}
     for enum in sorted(_enums(), key=lambda enum: enum.edm_name):
         schema[enum.edm_name] = _enum(enum)
     schema.update(_complex_types(version))

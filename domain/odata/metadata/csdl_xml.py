@@ -28,6 +28,7 @@ def to_xml(tree: Node) -> bytes:
     for name, node in _members(tree[namespace]):
         for entry in node if isinstance(node, list) else [node]:
             _XML_WRITERS[entry["$Kind"]](schema, name, entry)
+    _xml_annotations(schema, tree[namespace])
     written: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
     return written
 

@@ -98,11 +98,13 @@ class Resolver:
         raise errors.NotFound(errors.RESOURCE_NOT_FOUND, name)
 
     def _below(self, target: targets.Collection | targets.Entity, segment: ast.NameSegment) -> targets.Target:
-        derived = repositories.for_type(segment.name) if "." in segment.name else None
+        derived = repositories.for_type(segment.name)
         if isinstance(target, targets.Entity):
-            result = _cast(target, derived) if derived is not None else self._member(target, segment)
+            result = self._member(target, segment)
             if result is not None:
                 return result
+            if derived is not None:
+                return _cast(target, derived)
         elif derived is not None and issubclass(derived.model, target.repository.model):
             return self._keyed(replace(target, repository=derived), segment)
         elif is_guid(segment.name):
