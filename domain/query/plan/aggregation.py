@@ -111,9 +111,9 @@ class Table:
             if known.setdefault(column.path, column) is not column:
                 _refuse_name(column.name)
         for path in known:
-            # Properties may stand beside the reference that they are behind of.
             above = (known.get(path[:length]) for length in range(1, len(path)))
-            if any(column is not None and not column.target_set for column in above):
+            # Members of a declared property stand in one object with it, as those of a reference do.
+            if any(each is not None and not (each.target_set or each.is_declared) for each in above):
                 _refuse_name("/".join(path))
 
     @property
