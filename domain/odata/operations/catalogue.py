@@ -24,7 +24,7 @@ from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.model.values import check_characters
 from domain.odata.message.message import JSON, TEXT
-from domain.query.base.representation import OPERATION_NAMES
+from domain.query.base.representation import OPERATION_NAMES, is_operation
 from foundation import errors
 from foundation.catalogue import Catalogue
 from foundation.enums import EnumType
@@ -222,7 +222,7 @@ class Operations(Catalogue[Operation]):
 
     def bound(self, repository: Repository[Any], name: str) -> Operation | None:
         """The operation of this name bound to the repository's entities."""
-        overloads = self._bound.get(name.rpartition(".")[2].lower(), ())
+        overloads = self._bound.get(name.rpartition(".")[2].lower(), ()) if is_operation(name) else ()
         return next((operation for operation in overloads if operation.applies_to(repository)), None)
 
     def all(self) -> list[Operation]:
