@@ -777,3 +777,27 @@ def test_properties_stand_beside_the_reference_that_they_are_behind_of(api: Api,
     api.create(ORDERS, order_body(world))
     (group,) = api.read(f"{ORDERS}?$apply=groupby((Customer,Customer/Number),aggregate($count as N))")["value"]
     assert {"Id", "Number"} <= group["Customer"].keys()
+
+
+@pytest.mark.parametrize("key", ["({})", "/{}"])
+def test_a_key_behind_a_filter_selects_among_what_it_matches(api: Api, world: World, key: str) -> None:
+    made = api.create(ORDERS, order_body(world, {"Quantity": 1}))
+    of_order = key.format(id_of(made))
+    assert id_of(api.read(f"{ORDERS}/$filter(State eq 'New'){of_order}")) == id_of(made)
+    assert api.read(f"{ORDERS}/$filter(@f){of_order}/DocumentNo?@f=State eq 'New'")["value"] == made["DocumentNo"]
+    none = f"{ORDERS}/$filter(State eq 'Released'){of_order}"
+    assert api.get(none).status_code == 404
+    assert api.get(f"{none}/Lines").status_code == 404
+    assert api.delete(none).status_code == 404
+    assert api.patch(none, {"DocumentNotes": "x"}).status_code == 404
+    (line,) = api.read(f"{made['@odata.id']}/Lines")["value"]
+    lines, of_line = f"{made['@odata.id']}/Lines", key.format(id_of(line))
+    assert api.get(f"{lines}/$filter(LineNo gt 0){of_line}").status_code == 200
+    assert api.get(f"{lines}/$filter(LineNo lt 0){of_line}").status_code == 404
+
+
+def test_operations_of_other_namespaces_are_unknown(api: Api, currency: dict[str, Any]) -> None:
+    assert api.get("Self.GetVersion()").status_code == 200
+    assert api.get("Foo.GetVersion()").status_code == 400
+    path = f"{currency['@odata.id']}/{{}}CreateCopy"
+    assert api.post(path.format("Foo."), {}).status_code == 400
