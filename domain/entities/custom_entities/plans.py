@@ -159,9 +159,7 @@ def _same(old: EntityDefinition, new: EntityDefinition, name: str) -> bool:
     return old.by_name[name].id == new.by_name[name].id
 
 
-def _rename(
-    old: EntityDefinition, kept: Sequence[tuple[AttributeDefinition, AttributeDefinition]]
-) -> Iterator[Step]:
+def _rename(old: EntityDefinition, kept: Sequence[tuple[AttributeDefinition, AttributeDefinition]]) -> Iterator[Step]:
     """A step for each renamed attribute; the first renames all columns, since two may exchange their names."""
     columns = {before.column: after.column for before, after in kept if before.column != after.column}
     run: Callable[[], None] = partial(tables.rename_columns, old, columns)

@@ -138,7 +138,9 @@ def _result_type(operation: Operation, version: Version) -> Node:
     return {
         "$Kind": "ComplexType",
         **{
-            member.name: _nullable(type_node(member.type, version)) if member.optional else type_node(member.type, version)
+            member.name: _nullable(type_node(member.type, version))
+            if member.optional
+            else type_node(member.type, version)
             for member in operation.members
         },
     }

@@ -109,7 +109,6 @@ def test_links_behind_a_referenced_entity_hold_outside_of_the_batch(api: Api, wo
     assert line != lines["body"]["value"][0]
 
 
-
 @pytest.mark.parametrize(
     "prefer,goes_on", [("", True), ("continue-on-error", True), ("continue-on-error=false", False)]
 )
