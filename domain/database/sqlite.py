@@ -44,6 +44,7 @@ def change_many(connection: Any, text: str, rows: Sequence[Sequence[Any]]) -> No
 def _execute(connection: Any, native_text: str, parameters: Sequence[Any]) -> sqlite3.Cursor:
     if connection.needs_rollback:
         connection.validate_no_broken_transaction()
+    connection.bound_cache(native_text)
     try:
         cursor: sqlite3.Cursor = connection.connection.execute(native_text, parameters)
     except sqlite3.Error:

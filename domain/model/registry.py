@@ -122,11 +122,11 @@ class Registry(Catalogue[Repository[Any]]):
         return self._by_entity_name.get(text.lower()) or (known[0] if known is not None else None)
 
     def for_type(self, name: str) -> Repository[Any] | None:
-        """The repository of an entity type's name, with or without `#` and the schema namespace, in any case.
+        """The repository of an entity type's name, with or without `#` and the namespace or its alias, in any case.
 
         Former names are accepted: those derived from former set names.
         """
-        lowered = name.lstrip("#").removeprefix("Erp.").lower()
+        lowered = name.lstrip("#").lower().removeprefix("erp.").removeprefix("self.")
         return self._by_type.get(lowered) or self._by_old_type.get(lowered)
 
     def set_names(self) -> list[str]:

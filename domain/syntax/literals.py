@@ -42,6 +42,8 @@ _BASE64_DIGITS: Final = Message("base64url digits")
 _MICROSECOND_DIGITS: Final = 6
 _GEO_KINDS: Final = {"geography": LiteralKind.GEOGRAPHY, "geometry": LiteralKind.GEOMETRY}
 _PREFIXES: Final = ("duration", "binary", *_GEO_KINDS)
+_FORMER_PREFIXES: Final = ("datetime", "datetimeoffset", "guid", "time", "x")
+"""Prefixes of literals up to OData 3."""
 
 
 class LiteralParser(Cursor):
@@ -235,11 +237,10 @@ class LiteralParser(Cursor):
         return self._duration(at) if prefix == "duration" else self._binary(at)
 
     def _enumeration(self, name: str, at: int) -> Literal:
-        if "." not in name:
+        if name.lower() in _FORMER_PREFIXES:
             self.refuse(
                 Message(
-                    "A literal cannot begin with {0}'. Guids, numbers, dates and times have neither prefix nor quotes, "
-                    "and the type name of an enumeration member has a namespace.",
+                    "A literal cannot begin with {0}'. Guids, numbers, dates and times have neither prefix nor quotes.",
                     name[:40],
                 ),
                 at,

@@ -43,8 +43,8 @@ _RAW_SEMICOLON: Final = re.compile("%3b", re.IGNORECASE)
 def parse_query_options(raw: str, *, plus_is_space: bool = False) -> ast.QueryOptions:
     """All options after the "?", still percent-encoded (rule queryOptions).
 
-    Names of system options may lack the "$" and have any case. ``plus_is_space`` reads "+" as a space, as HTML forms
-    do; in OData it is a sign. Positions in errors and nodes count in the decoded value of the option.
+    Names of system options may lack the "$" and have any case. ``plus_is_space`` is that of ``percent_decode``.
+    Positions in errors and nodes count in the decoded value of the option.
     """
     result: dict[str, Any] = {}
     aliases: dict[str, ast.AliasValue] = {}

@@ -28,6 +28,13 @@ _LONGEST_SECONDS: Final = 0.004
 #: connection with an unfinished SELECT that began before another commit.
 _BUSY: Final = frozenset({"SQLITE_BUSY", "SQLITE_BUSY_RECOVERY"})
 
+#: Characters from which a statement counts as long, and those of long ones that a connection's cache may hold: 25,000
+#: values of an `in` are 75,000 characters and take 5 MB.
+_LONG_CHARACTERS: Final = 10_000
+_CACHED_CHARACTERS: Final = 300_000
+#: Statements that sqlite3 caches for a connection.
+_CACHED_STATEMENTS: Final = 128
+
 
 def _stored(moment: datetime.datetime) -> str:
     """A time as Django's DateTimeField stores it: in UTC, without offset; a naive time is taken for one in UTC."""
@@ -47,6 +54,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
     _defers_begin = False
     #: Whether the open transaction has not sent its BEGIN yet, although Django takes it for begun.
     begin_is_deferred = False
+    #: Characters of long statements that the connection's cache may hold.
+    _cached_characters = 0
 
     @contextmanager
     def deferring_begin(self) -> Iterator[None]:
@@ -75,6 +84,19 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """As `begin_now`, unless the statement is a SELECT."""
         if self.begin_is_deferred and not statement.startswith("SELECT"):
             self.begin_now()
+
+    def bound_cache(self, statement: str) -> None:
+        """Count a statement that will run. sqlite3 caches any of them, whatever their length: 650 MB of long lists.
+
+        No call empties its cache, but other statements displace those in it.
+        """
+        if len(statement) < _LONG_CHARACTERS:
+            return
+        self._cached_characters += len(statement)
+        if self._cached_characters > _CACHED_CHARACTERS:
+            self._cached_characters = len(statement)
+            for number in range(_CACHED_STATEMENTS):
+                self.connection.execute(f"SELECT {number}")
 
     def create_cursor(self, name: str | None = None) -> Any:
         """A cursor whose statements send a deferred BEGIN."""
@@ -126,6 +148,7 @@ class _Cursor(base.SQLiteCursorWrapper):
     def execute(self, query: str, params: Any = None) -> Any:
         """See Django's."""
         self.wrapper.begin_before(query)
+        self.wrapper.bound_cache(query)
         return super().execute(query, params)
 
     def executemany(self, query: str, param_list: Iterable[Any]) -> Any:

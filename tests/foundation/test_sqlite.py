@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from django.db import OperationalError, connection, transaction
 
 from domain.database.cursor import change, change_many, fetch
 from domain.database.sqlite import error_name, take_write_lock
+from domain.database.sqlite import fetch as sqlite_fetch
 from foundation.lock_waits import short_lock_wait
 from foundation.sqlite.base import DatabaseWrapper
 from tests.support.measuring import assert_within
@@ -200,3 +202,21 @@ def test_a_lock_behind_an_open_read_is_not_waited_for(numbers: None) -> None:
         reading.close()
     assert error_name(raised.value) == "SQLITE_BUSY_SNAPSHOT"
     assert stored() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("through_django", [False, True])
+def test_a_connection_keeps_few_long_statements(through_django: bool) -> None:
+    """Each of them has another number of values, as lists in filters do."""
+    connection.ensure_connection()
+    texts = [f"SELECT 1 IN ({','.join(['1'] * (6_000 + number))})" for number in range(140)]
+    nobody = sys.getrefcount(texts[0])
+    for text in texts:
+        if through_django:
+            with connection.cursor() as cursor:
+                cursor.execute(text)
+                assert cursor.fetchone() == (1,)
+        else:
+            assert sqlite_fetch(connection, text, ()) == [(1,)]
+    # sqlite3's cache refers to the texts of its statements.
+    kept = [len(texts[index]) for index in range(len(texts) - 1) if sys.getrefcount(texts[index]) > nobody]
+    assert sum(kept) <= 300_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -138,6 +138,7 @@ def _change(old: EntityDefinition, new: EntityDefinition) -> Iterator[Step]:
             yield Step(text, partial(tables.drop_index, old, (name,), unique=False))
     for id in before.keys() - after.keys():
         yield _drop_attribute(old, before[id], rows)
+    yield from _rename(old, [(attribute, after[id]) for id, attribute in before.items() if id in after])
     for id, attribute in before.items():
         if id in after:
             yield from _change_attribute(old, attribute, after[id], model, rows)
@@ -156,6 +157,17 @@ def _change(old: EntityDefinition, new: EntityDefinition) -> Iterator[Step]:
 
 def _same(old: EntityDefinition, new: EntityDefinition, name: str) -> bool:
     return old.by_name[name].id == new.by_name[name].id
+
+
+def _rename(old: EntityDefinition, kept: Sequence[tuple[AttributeDefinition, AttributeDefinition]]) -> Iterator[Step]:
+    """A step for each renamed attribute; the first renames all columns, since two may exchange their names."""
+    columns = {before.column: after.column for before, after in kept if before.column != after.column}
+    run: Callable[[], None] = partial(tables.rename_columns, old, columns)
+    for before, after in kept:
+        if before.name != after.name:
+            text = _("The attribute %(old)s is renamed to %(new)s.") % {"old": before.name, "new": after.name}
+            yield Step(text, run)
+            run = _nothing
 
 
 def _drop_attribute(old: EntityDefinition, attribute: AttributeDefinition, rows: int) -> Step:
@@ -194,9 +206,6 @@ def _change_attribute(
 ) -> Iterator[Step]:
     field = model._meta.get_field(after.python_name)
     assert isinstance(field, models.Field)
-    if before.name != after.name:
-        text = _("The attribute %(old)s is renamed to %(new)s.") % {"old": before.name, "new": after.name}
-        yield Step(text, partial(tables.rename_column, old, before, after))
     if before.type == after.type == ENUMERATION:
         yield from _change_members(old, before, after, field)
     column = tables.quote(before.column)

@@ -90,10 +90,13 @@ def drop_column(definition: EntityDefinition, attribute: AttributeDefinition) ->
     execute(f"ALTER TABLE {quote(definition.table)} DROP COLUMN {quote(attribute.column)}")
 
 
-def rename_column(definition: EntityDefinition, old: AttributeDefinition, new: AttributeDefinition) -> None:
-    """Rename the column of an attribute."""
-    if old.column != new.column:
-        execute(f"ALTER TABLE {quote(definition.table)} RENAME {quote(old.column)} TO {quote(new.column)}")
+def rename_columns(definition: EntityDefinition, names: Mapping[str, str]) -> None:
+    """Rename columns, old name → new one. Those whose names others take have temporary names meanwhile."""
+    # No name of an attribute begins with a digit.
+    meanwhile = {old: f"{index} renamed" for index, old in enumerate(names) if old in names.values()}
+    renamings = [*meanwhile.items(), *((meanwhile.get(old, old), new) for old, new in names.items())]
+    for old, new in renamings:
+        execute(f"ALTER TABLE {quote(definition.table)} RENAME {quote(old)} TO {quote(new)}")
 
 
 def change_type(

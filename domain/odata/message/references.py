@@ -1,4 +1,4 @@
-"""Parses references in URLs and bodies: `Set(guid)`, relative or absolute → (repository, guid) (spec 02, 2.3)."""
+"""Parses references in URLs and bodies: `Set(guid)`, `Set/guid`, relative or absolute (spec 02, 2.3)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from foundation import errors
 from foundation.guids import parse_guid
 from foundation.messages import TranslatableMessage as Message
 
+_GUID = "[0-9a-fA-F-]{36}"
 _REFERENCE = re.compile(
-    r"(?:.*/)?(?P<set>[A-Za-z_]\w*)\(\s*(?:Id\s*=\s*)?'?(?P<key>[0-9a-fA-F-]{36})'?\s*\)/?", re.IGNORECASE | re.DOTALL
+    rf"(?:.*/)?(?P<set>[A-Za-z_]\w*)(?:\(\s*(?:Id\s*=\s*)?'?(?P<key>{_GUID})'?\s*\)|/(?P<segment>{_GUID}))/?",
+    re.IGNORECASE | re.DOTALL,
 )
 _CONTENT_ID = re.compile(r"\$(?P<id>[A-Za-z0-9._-]+)")
 
@@ -35,7 +37,7 @@ def parse_reference(text: Any, what: str, references: Mapping[str, str] | None =
         raise errors.BadRequest(
             errors.INVALID_REFERENCE, what, text, Message("reference such as Set(guid)"), target=what
         )
-    return known[0], parse_guid(match["key"])
+    return known[0], parse_guid(match["key"] or match["segment"])
 
 
 def annotation(body: Mapping[str, Any], name: str) -> Any:

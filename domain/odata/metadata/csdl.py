@@ -22,7 +22,7 @@ from domain.odata.metadata.model_documents import Document, model_document
 from domain.odata.operations.catalogue import Operation, operations
 from domain.query.base.bound import Sort, ValueType
 from domain.query.base.representation import Version
-from domain.query.bind.calculated_types import value_types
+from domain.query.bind.calculated_types import operator_without_sql, value_types
 from foundation.enums import EnumType, enum_types
 from foundation.kinds import Kind
 
@@ -72,7 +72,8 @@ def csdl_tree(version: Version = "4.01", *, custom: bool = True, flat: bool = Fa
 
     A tree of 4.0, for XML only, has an open complex type where 4.01 has Edm.Untyped.
     """
-    schema: Node = {"$Alias": "Self"}
+    # Names of types and operations may stand in URLs without the namespace.
+    schema: Node = {"$Alias": "Self", "@Core.DefaultNamespace": True}
     for enum in sorted(_enums(), key=lambda enum: enum.edm_name):
         schema[enum.edm_name] = _enum(enum)
     schema.update(_complex_types(version))
@@ -82,7 +83,7 @@ def csdl_tree(version: Version = "4.01", *, custom: bool = True, flat: bool = Fa
         schema.setdefault(operation.name, []).extend(_overloads(operation, version, flat=flat))
     schema[ENTITY_NAME] = {"$Kind": "Term", "$AppliesTo": ["EntitySet"]}
     schema.update({term: {"$Kind": "Term", "$AppliesTo": ["Property"]} for term in PROPERTY_TERMS})
-    schema[CONTAINER] = _container()
+    schema[CONTAINER] = _container(custom=custom)
     return {
         "$Version": version,
         "$Reference": {
@@ -137,7 +138,9 @@ def _result_type(operation: Operation, version: Version) -> Node:
     return {
         "$Kind": "ComplexType",
         **{
-            member.name: {**type_node(member.type, version), **({"$Nullable": True} if member.optional else {})}
+            member.name: _nullable(type_node(member.type, version))
+            if member.optional
+            else type_node(member.type, version)
             for member in operation.members
         },
     }
@@ -277,15 +280,20 @@ def _operation(operation: Operation, bound_type: str | None, version: Version) -
     for parameter in operation.parameters:
         entry: Node = {"$Name": parameter.name, **type_node(parameter.type, version)}
         if parameter.optional:
-            entry["$Nullable"] = True
+            entry = _nullable(entry)
             default = parameter.default
             entry["@Core.OptionalParameter"] = {} if default is None else {"DefaultValue": xml_text(default)}
         parameters.append(entry)
     if parameters:
         node["$Parameter"] = parameters
     if operation.returns is not None:
-        node["$ReturnType"] = {**type_node(operation.returns, version), "$Nullable": True}
+        node["$ReturnType"] = _nullable(type_node(operation.returns, version))
     return node
+
+
+def _nullable(node: Node) -> Node:
+    """The type with null. Of a collection, $Nullable would allow null among the items (CSDL JSON 4.01, 7.2.1)."""
+    return node if node.get("$Collection") else {**node, "$Nullable": True}
 
 
 def type_node(name: str, version: Version = "4.01") -> Node:
@@ -305,10 +313,10 @@ def untyped(version: Version) -> str:
 # --- container ----------------------------------------------------------------------------------------------------
 
 
-def _container() -> Node:
+def _container(*, custom: bool) -> Node:
     node: Node = {"$Kind": "EntityContainer", **_CAPABILITIES}
     for repository in repositories:
-        node[repository.set_name] = _entity_set(repository)
+        node[repository.set_name] = _entity_set(repository, custom=custom)
     for operation in operations.all():
         if operation.bound_to:
             continue
@@ -319,7 +327,7 @@ def _container() -> Node:
     return node
 
 
-def _entity_set(repository: Repository[Any]) -> Node:
+def _entity_set(repository: Repository[Any], *, custom: bool) -> Node:
     node: Node = {"$Collection": True, "$Type": f"{SCHEMA}.{repository.entity_type}"}
     node[f"@{SCHEMA}.{ENTITY_NAME}"] = repository.entity_name
     bindings = {attribute.name: repositories[attribute.target].set_name for attribute in repository.references.values()}
@@ -334,6 +342,12 @@ def _entity_set(repository: Repository[Any]) -> Node:
         node["@Capabilities.InsertRestrictions"] = {"Insertable": False}
     if not repository.search_members:
         node["@Capabilities.SearchRestrictions"] = {"Searchable": False}
+    not_queryable = [name for name, attribute in repository.attributes.items() if attribute.secret]
+    if custom:
+        not_queryable += [name for name in value_types(repository) if operator_without_sql(repository, name)]
+    if not_queryable:
+        node["@Capabilities.FilterRestrictions"] = {"NonFilterableProperties": not_queryable}
+        node["@Capabilities.SortRestrictions"] = {"NonSortableProperties": not_queryable}
     return node
 
 

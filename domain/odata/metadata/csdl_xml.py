@@ -28,6 +28,7 @@ def to_xml(tree: Node) -> bytes:
     for name, node in _members(tree[namespace]):
         for entry in node if isinstance(node, list) else [node]:
             _XML_WRITERS[entry["$Kind"]](schema, name, entry)
+    _xml_annotations(schema, tree[namespace])
     written: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
     return written
 
@@ -128,7 +129,13 @@ def _xml_annotations(element: ElementTree.Element, node: Node) -> None:
         elif value:
             record = _edm(annotation, "Record")
             for name, inner in value.items():
-                _edm(record, "PropertyValue", Property=name).set(*_constant("", inner))
+                entry = _edm(record, "PropertyValue", Property=name)
+                if not isinstance(inner, list):
+                    entry.set(*_constant("", inner))
+                    continue
+                paths = _edm(entry, "Collection")
+                for path in inner:
+                    _edm(paths, "PropertyPath").text = path
 
 
 def _constant(term: str, value: Any) -> tuple[str, str]:

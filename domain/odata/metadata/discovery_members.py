@@ -20,8 +20,8 @@ from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.model.template_syntax import pick_text
 from domain.odata.metadata.csdl import SCHEMA, edm_type
-from domain.query.base.bound import ValueType
-from domain.query.bind.calculated_types import value_types
+from domain.query.base.bound import Sort, ValueType
+from domain.query.bind.calculated_types import operator_without_sql, value_types
 from foundation.enums import EnumType
 from foundation.fields import utc_now
 from foundation.guids import new_guid
@@ -58,6 +58,15 @@ _FILTERS = {
     Kind.STATE: _ORDERED,
     Kind.MULTILANGUAGE: _TEXT,
     Kind.REFERENCE: ("Equals", "Like", "EqualsIn"),
+}
+#: Sort of a calculated attribute → the same; the others as numbers.
+_FILTERS_OF_SORTS = {
+    Sort.STRING: _TEXT,
+    Sort.TEXTS: _TEXT,
+    Sort.GUID: _TEXT,
+    Sort.ENUM: _TEXT,
+    Sort.BOOL: _FILTERS[Kind.BOOL],
+    Sort.REFERENCE: _FILTERS[Kind.REFERENCE],
 }
 #: Default function → member of DefaultValueType; "None" for a default that the client cannot compute.
 _DEFAULTS = {
@@ -197,6 +206,8 @@ def _calculated(repository: Repository[Any], name: str, value_type: ValueType, o
     """A calculated attribute, which an administrator has defined."""
     definition = calculated_attributes.definitions(repository)[name]
     language = active_language()
+    in_sql = operator_without_sql(repository, name) is None
+    filters = _FILTERS_OF_SORTS.get(value_type.sort, _ORDERED) if in_sql else ()
     node: Node = {
         "Name": name,
         "ColumnName": None,
@@ -213,7 +224,8 @@ def _calculated(repository: Repository[Any], name: str, value_type: ValueType, o
         "SupportsSet": False,
         "ReadOnly": True,
         "IsPersistent": False,
-        "BaseInfo": _info(repository_name=f"{repository.name}.{name}", order=order, nullable=True, filters=_TEXT),
+        "BaseInfo": _info(repository_name=f"{repository.name}.{name}", order=order, nullable=True, filters=filters)
+        | {"Orderable": in_sql},
     }
     if value_type.enum is not None:
         node["enumValues"] = _enum_values(value_type.enum)

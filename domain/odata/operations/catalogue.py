@@ -24,6 +24,7 @@ from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.model.values import check_characters
 from domain.odata.message.message import JSON, TEXT
+from domain.query.base.representation import OPERATION_NAMES, is_operation
 from foundation import errors
 from foundation.catalogue import Catalogue
 from foundation.enums import EnumType
@@ -211,6 +212,7 @@ class Operations(Catalogue[Operation]):
         """Add an operation. Raises ValueError for a name that is missing, malformed or taken for the same binding."""
         key = name.lower()
         super().add(f"{key} on {item.bound_to}" if name and item.bound_to else key, item)
+        OPERATION_NAMES.add(key)
         if item.bound_to:
             self._bound.setdefault(key, []).append(item)
 
@@ -220,7 +222,7 @@ class Operations(Catalogue[Operation]):
 
     def bound(self, repository: Repository[Any], name: str) -> Operation | None:
         """The operation of this name bound to the repository's entities."""
-        overloads = self._bound.get(name.rpartition(".")[2].lower(), ())
+        overloads = self._bound.get(name.rpartition(".")[2].lower(), ()) if is_operation(name) else ()
         return next((operation for operation in overloads if operation.applies_to(repository)), None)
 
     def all(self) -> list[Operation]:

@@ -36,6 +36,7 @@ from domain.odata.resources import targets
 from domain.query.base.representation import CollectionResult, Representation, ValueResult
 from domain.syntax import parse_boolean_expression, parse_orderby
 from domain.syntax.ast import Logical, NameStep, QueryOptions
+from domain.syntax.percent import without_plus
 from foundation import errors
 from foundation.kinds import Kind
 from foundation.messages import TranslatableMessage as Message
@@ -381,4 +382,4 @@ def _without_paging(query_string: str) -> str:
         for part in query_string.split("&")
         if part and unquote_plus(part.partition("=")[0]).lower().lstrip("$") not in _PAGING
     ]
-    return quote("&".join(options).replace("+", "%20"), safe="%$&=(),/:;@!*'~?")
+    return quote(without_plus("&".join(options)), safe="%$&=(),/:;@!*'~?")

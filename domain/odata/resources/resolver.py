@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
@@ -28,11 +28,13 @@ class Resolver:
     """Resolves a path's segments.
 
     follow     reads the target of a reference
+    matches    whether the entity of a key fulfils the predicates of a collection
     aliases    parameter aliases of the query string
     renamed    collects (old, new) set names that were used
     """
 
     follow: Follow
+    matches: Callable[[targets.Collection, str], bool]
     aliases: Mapping[str, ast.Expression]
     renamed: list[tuple[str, str]] = field(default_factory=list)
 
@@ -63,7 +65,7 @@ class Resolver:
             repository, is_old = known
             if is_old:
                 self.renamed.append((segment.name, repository.set_name))
-            return self._keyed(targets.Collection(repository), segment)
+            return self._keyed(targets.Collection(repository), segment.suffixes, segment.position)
         operation = operations.unbound(segment.name)
         if operation is None:
             hint = near(segment.name, repositories.set_names())
@@ -87,7 +89,8 @@ class Resolver:
             case ast.KeywordSegment(name="$each" | "$value" | "$ref"), _:
                 raise errors.NotSupported(segment.name)
             case ast.FilterSegment(), targets.Collection():
-                return replace(target, predicates=(*target.predicates, segment.predicate))
+                filtered = replace(target, predicates=(*target.predicates, segment.predicate))
+                return filtered if segment.key is None else self._keyed(filtered, (segment.key,), segment.position)
             case ast.LiteralSegment(), targets.Collection():
                 return self._entity(target, segment.text)
             case ast.NameSegment(), targets.Collection() | targets.Entity():
@@ -98,13 +101,15 @@ class Resolver:
         raise errors.NotFound(errors.RESOURCE_NOT_FOUND, name)
 
     def _below(self, target: targets.Collection | targets.Entity, segment: ast.NameSegment) -> targets.Target:
-        derived = repositories.for_type(segment.name) if "." in segment.name else None
+        derived = repositories.for_type(segment.name)
         if isinstance(target, targets.Entity):
-            result = _cast(target, derived) if derived is not None else self._member(target, segment)
+            result = self._member(target, segment)
             if result is not None:
                 return result
+            if derived is not None:
+                return _cast(target, derived)
         elif derived is not None and issubclass(derived.model, target.repository.model):
-            return self._keyed(replace(target, repository=derived), segment)
+            return self._keyed(replace(target, repository=derived), segment.suffixes, segment.position)
         elif is_guid(segment.name):
             return self._entity(target, segment.name)
         operation = operations.bound(target.repository, segment.name)
@@ -130,7 +135,7 @@ class Resolver:
             owned = targets.Collection(
                 repositories[child.repository], ParentScope(repository, entity.key, child.name), child
             )
-            return self._keyed(owned, segment)
+            return self._keyed(owned, segment.suffixes, segment.position)
         if (calculated := calculated_attributes.definition(repository, segment.name)) is not None:
             return targets.Property(entity, (calculated.api_name,))
         if not custom_properties.is_name(segment.name):
@@ -140,12 +145,14 @@ class Resolver:
 
     # --- keys and arguments ---------------------------------------------------------------------------------------
 
-    def _keyed(self, collection: targets.Collection, segment: ast.NameSegment) -> targets.Collection | targets.Entity:
+    def _keyed(
+        self, collection: targets.Collection, suffixes: Sequence[ast.Key | ast.Arguments], position: int
+    ) -> targets.Collection | targets.Entity:
         """The collection, or its entity if a key follows the name."""
         target: targets.Collection | targets.Entity = collection
-        for suffix in segment.suffixes:
+        for suffix in suffixes:
             if not isinstance(target, targets.Collection):
-                raise errors.BadRequest(errors.BAD_URL, segment.position, Message("a key may stand behind a set only"))
+                raise errors.BadRequest(errors.BAD_URL, position, Message("a key may stand behind a set only"))
             if isinstance(suffix, ast.Key):
                 target = self._entity(target, plain_value(suffix.value, self.aliases))
             elif [item.name.lower() for item in suffix.items] == ["id"]:
@@ -167,6 +174,8 @@ class Resolver:
             owner = self.follow(repository, id, (collection.child.back_reference if collection.child else "",))
             if owner is None or owner[1] != collection.parent.key:
                 raise errors.NotFound(errors.ENTITY_NOT_FOUND, repository.entity_type, id)
+        if collection.predicates and not self.matches(collection, id):
+            raise errors.NotFound(errors.ENTITY_NOT_FOUND, repository.entity_type, id)
         return targets.Entity(repository, id)
 
     def _call(self, operation: Operation, entity: targets.Entity | None, segment: ast.NameSegment) -> targets.Call:

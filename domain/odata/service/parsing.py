@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from domain.odata.message.message import ODataRequest, ReceivedRequest, odata_version
-from domain.odata.metadata.csdl import SCHEMA
 from domain.odata.operations.catalogue import operations
 from domain.odata.read.as_of import at_time
+from domain.query.base.representation import NAMESPACES
 from domain.syntax import parse_query_options, parse_resource_path
 from domain.syntax.ast import NO_OPTIONS, KeywordSegment, NameSegment, QueryOptions, ResourcePath
 from foundation import errors
@@ -29,9 +29,10 @@ def parse(received: ReceivedRequest) -> ODataRequest:
     options = _parsed_options(received.query)
     _check_conditions(received.headers)
     version = odata_version(received.headers, options.format, of_batch=received.batch_version)
+    path = _with_content_ids(received)
     return ODataRequest(
         method,
-        received.path,
+        path,
         received.query,
         received.headers,
         received.body,
@@ -41,7 +42,7 @@ def parse(received: ReceivedRequest) -> ODataRequest:
         received.depth,
         received.body_file,
         received.batch_version,
-        resource=_resource(received, options),
+        resource=_resource(path, received.service_root, options),
         options=options,
         version=version,
         transaction_id=None if method == "OPTIONS" else _transaction_id(received, options),
@@ -123,19 +124,19 @@ def _transaction_id(received: ReceivedRequest, options: QueryOptions) -> str | N
     return id
 
 
-def _resource(received: ReceivedRequest, options: QueryOptions) -> ResourcePath:
-    """The path; `$entity?$id=Set(key)` is the path of the id (OData URL Conventions 4.01, 4.10)."""
-    path = _parsed_path(_with_content_ids(received))
-    first = path.segments[0] if path.segments else None
+def _resource(path: str, service_root: str, options: QueryOptions) -> ResourcePath:
+    """The parsed path; `$entity?$id=Set(key)` is the path of the id (OData URL Conventions 4.01, 4.10)."""
+    resource = _parsed_path(path)
+    first = resource.segments[0] if resource.segments else None
     if not isinstance(first, KeywordSegment) or first.name != "$entity":
-        return path
+        return resource
     if not options.id:
         raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$id", Message("$entity needs it"), target="$id")
-    named = _parsed_path(options.id.removeprefix(received.service_root).strip("/"))
+    named = _parsed_path(options.id.removeprefix(service_root).strip("/"))
     last = named.segments[-1] if named.segments else None
     if not isinstance(last, NameSegment) or not last.suffixes:
         raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$id", Message("it names no entity by its key"), target="$id")
-    return ResourcePath((*named.segments, *path.segments[1:]))
+    return ResourcePath((*named.segments, *resource.segments[1:]))
 
 
 def _with_content_ids(received: ReceivedRequest) -> str:
@@ -159,7 +160,7 @@ def _parsed_path(path: str) -> ResourcePath:
     if dot and rest.partition("/")[0] == "$all":
         # The grammar has no entity container before $all, but some clients write it.
         raise errors.NotSupported(f"{first}/$all")
-    if dot and namespace.lower() == SCHEMA.lower() and operations.unbound(name.partition("(")[0]) is not None:
+    if dot and namespace.lower() in NAMESPACES and operations.unbound(name.partition("(")[0]) is not None:
         path = f"{name}{slash}{rest}"
     return parse_resource_path(path)
 

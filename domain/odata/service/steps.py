@@ -22,6 +22,7 @@ from domain.odata.read import reader
 from domain.odata.resources import former_names, targets
 from domain.odata.resources.resolver import Resolver
 from domain.odata.write import writer
+from domain.syntax import ast
 from foundation import errors
 from foundation.messages import TranslatableMessage as Message
 
@@ -55,7 +56,7 @@ def resolve(exchange: Exchange) -> None:
     """Resolve the path. Raises NotFound, BadRequest, NotSupported."""
     request = exchange.request
     aliases = {alias.name: alias.value for alias in request.options.aliases}
-    resolver = Resolver(partial(_follow, exchange), aliases)
+    resolver = Resolver(partial(_follow, exchange), partial(_matches, exchange), aliases)
     exchange.target = resolver.resolve(request.resource)
     exchange.renamed = former_names.names_used(request, resolver.renamed)
     if request.context.at is not None and targets.subject(exchange.target) is None:
@@ -66,14 +67,29 @@ def _follow(
     exchange: Exchange, repository: Repository[Any], key: str, names: tuple[str, ...]
 ) -> tuple[str, str] | None:
     """The target of a reference in the path, including the dataset's pending changes."""
-    request, dataset = exchange.request, exchange.dataset
-    # A token without the scope that the request needs must not read either.
-    if request.is_read or request.method == "OPTIONS" or not request.context.scopes & {"update", "exec"}:
-        _check_scope(request, "read")
-    with _shown(dataset, request, repository, key):
+    request = exchange.request
+    _check_may_read(request)
+    with _shown(exchange.dataset, request, repository, key):
         if not query.select_rows(repository, ["Id"], ctx=request.context, ids=[key]):
             raise errors.NotFound(errors.ENTITY_NOT_FOUND, repository.entity_type, key)
         return query.follow(repository, key, names, request.context)
+
+
+def _matches(exchange: Exchange, collection: targets.Collection, key: str) -> bool:
+    """Whether the entity is in the filtered collection: `Set/$filter(State eq 'New')(guid)`."""
+    request, repository = exchange.request, collection.repository
+    _check_may_read(request)
+    is_key = ast.Comparison("eq", ast.Path((ast.NameStep("Id"),)), ast.Literal(ast.LiteralKind.GUID, key))
+    condition = ast.Logical("and", (is_key, *collection.predicates))
+    options = ast.QueryOptions(filter=condition, aliases=request.options.aliases)
+    with _shown(exchange.dataset, request, repository, key):
+        return query.count(repository, options, request.context, parent=collection.parent) > 0
+
+
+def _check_may_read(request: ODataRequest) -> None:
+    """Raise Forbidden for a token without the scope that the request needs: it must not read the path's entities."""
+    if request.is_read or request.method == "OPTIONS" or not request.context.scopes & {"update", "exec"}:
+        _check_scope(request, "read")
 
 
 def _shown(

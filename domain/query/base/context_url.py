@@ -9,6 +9,7 @@ from domain.model import calculated_attributes
 from domain.model.custom_properties import named
 from domain.model.registry import repositories
 from domain.model.repository import Repository
+from domain.query.base.representation import is_operation
 from domain.syntax import ast
 from foundation.kinds import Kind
 
@@ -42,12 +43,10 @@ def _selected(repository: Repository[Any], item: ast.SelectItem) -> Iterator[str
         return
     elif first.name.lower() == "default":
         yield from (attribute.name for attribute in repository.default_members)
-    elif "." in first.name:
-        derived = repositories.for_type(first.name)
-        if derived is not None and behind:
-            inner = ast.SelectItem(tuple(behind), item.options)
-            yield from (f"Erp.{derived.entity_type}/{name}" for name in _selected(derived, inner))
-    else:
+    elif behind and (derived := repositories.for_type(first.name)) is not None:
+        inner = ast.SelectItem(tuple(behind), item.options)
+        yield from (f"Erp.{derived.entity_type}/{name}" for name in _selected(derived, inner))
+    elif not is_operation(first.name):
         yield from _selected_member(repository, first.name, item)
 
 
@@ -79,10 +78,7 @@ def _expanded(repository: Repository[Any], item: ast.ExpandItem) -> dict[str, st
     first, *behind = item.path
     if isinstance(first, ast.StarStep):
         names = (*repository.references, *repository.collections)
-    elif isinstance(first, ast.NameStep) and "." in first.name:
-        derived = repositories.for_type(first.name)
-        if derived is None:
-            return {}
+    elif isinstance(first, ast.NameStep) and (derived := repositories.for_type(first.name)) is not None:
         inner = _expanded(derived, ast.ExpandItem(tuple(behind), item.kind, item.options))
         return {name: f"Erp.{derived.entity_type}/{entry}" for name, entry in inner.items()}
     else:

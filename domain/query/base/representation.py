@@ -10,6 +10,17 @@ from domain.model.repository import Repository
 MetadataLevel = Literal["none", "minimal", "full"]
 Version = Literal["4.0", "4.01"]
 
+#: The namespace of the model and its alias in $metadata, in lower case.
+NAMESPACES = ("erp", "self")
+#: Names of operations in lower case, which the protocol adds: $select may name them, although they have no values.
+OPERATION_NAMES: set[str] = set()
+
+
+def is_operation(name: str) -> bool:
+    """Whether it is the name of an operation, with or without namespace."""
+    namespace, _, bare = name.lower().rpartition(".")
+    return bare in OPERATION_NAMES and namespace in ("", *NAMESPACES)
+
 
 class ShapeKey(NamedTuple):
     """The part of a Representation that a plan depends on."""

@@ -112,8 +112,13 @@ class Binder:
         return as_scalar(self.value(expression, scope))
 
     def compute(self, items: Sequence[ast.ComputeItem], scope: Scope) -> Scope:
-        """The scope after $compute; later items may use earlier ones."""
+        """The scope after $compute; later items may use earlier ones. Raises BadRequest for a name that is not new."""
+        repository = scope.this.repository if scope.this is not None else None
         for item in items:
+            if item.alias in scope.computed or (repository is not None and repository.attribute(item.alias)):
+                raise errors.BadRequest(
+                    errors.BAD_QUERY_OPTION, "$compute", Message("{0} is a property already", item.alias)
+                )
             before = self._parts
             bound = self.scalar(item.expression, scope)
             self._computed[id(bound)] = bound, self._parts - before
@@ -391,7 +396,7 @@ def _is_value(bound: Bound) -> bool:
 
 
 def _enum_type(type_name: str, position: int) -> ValueType:
-    wanted = type_name.removeprefix("Erp.").lower()
+    wanted = type_name.lower().removeprefix("erp.").removeprefix("self.")
     for enum in enum_types:
         if enum.edm_name.lower() == wanted:
             return STATE if enum is STATE.enum else ValueType(Sort.ENUM, enum=enum)

@@ -63,7 +63,8 @@ def retype(value: Input, target: ValueType, what: str, position: int | None = No
     at = value.position if position is None else position
     if value.literal is None or value.literal is LiteralKind.NULL:
         return value
-    if value.literal not in literals.ACCEPTED[target.sort]:
+    is_other_enum = value.literal is LiteralKind.ENUM and value.type.enum is not target.enum
+    if value.literal not in literals.ACCEPTED[target.sort] or is_other_enum:
         raise mismatch(at, Message("{0} cannot stand for {1}", value.type, target))
     convert = literals.checked(literals.converter(target), target, what)
     if isinstance(value.origin, Fixed):

@@ -137,14 +137,14 @@ def _collection_at(steps: Sequence[ast.Step], scope: Scope) -> tuple[int, Source
         if at is None:
             return None
         repository = at.repository
-        if "." in step.name:
-            at = Source(_derived(repository, step.name, step.position))
-            continue
         attribute = repository.attribute(step.name)
         child = repository.collection(step.name) if attribute is None else None
         if child is not None:
             return index, Source(repositories[child.repository])
-        at = Source(repositories[attribute.target]) if attribute is not None and attribute.is_reference else None
+        if attribute is None and repositories.for_type(step.name) is not None:
+            at = Source(_derived(repository, step.name, step.position))
+        else:
+            at = Source(repositories[attribute.target]) if attribute is not None and attribute.is_reference else None
     return None
 
 
@@ -226,16 +226,16 @@ def _from_source(
         raise mismatch(step.position, Message("a property is needed here"))
     if step.suffixes:
         raise errors.NotSupported(Message("{0}(…) inside an expression", step.name))
-    if "." in step.name:
-        return cast_source(source, _derived(source.repository, step.name, step.position))
-    attribute = source.repository.attribute(step.name)
+    repository = source.repository
+    attribute = repository.attribute(step.name)
     if attribute is not None and attribute.is_reference and not is_last:
         return follow(binder, source, attribute)
     result = member_of(binder, source, step.name)
-    if result is None:
-        repository = source.repository
-        return unknown(step.name, [*repository.attributes, *repository.collections], repository.set_name)
-    return result
+    if result is not None:
+        return result
+    if repositories.for_type(step.name) is not None:
+        return cast_source(source, _derived(repository, step.name, step.position))
+    return unknown(step.name, [*repository.attributes, *repository.collections], repository.set_name)
 
 
 def _derived(repository: Repository[Any], name: str, position: int) -> Repository[Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from domain.query.base.bound import (
     INTEGER,
@@ -24,6 +25,8 @@ from domain.query.base.scope import Scope
 from domain.query.sql.compiler import Compiler
 from domain.query.sql.fragments import Sql, compose, join, select_from
 from domain.query.sql.joins import Block, Statement
+from foundation import errors
+from foundation.messages import TranslatableMessage as Message
 
 METHODS = ("sum", "min", "max", "average", "countdistinct")
 
@@ -75,6 +78,12 @@ class ResultColumn:
         return "/".join(self.path)
 
 
+def _refuse_name(name: str) -> NoReturn:
+    raise errors.BadRequest(
+        errors.BAD_QUERY_OPTION, "$apply", Message("it has two results with the name {0}", name), target=name
+    )
+
+
 class TableBlock(Block):
     """FROM one derived table."""
 
@@ -94,6 +103,18 @@ class Table:
     number: int
     columns: list[ResultColumn]
     orders: list[Order] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Raise BadRequest if two columns would be the same member of the result."""
+        known: dict[tuple[str, ...], ResultColumn] = {}
+        for column in self.columns:
+            if known.setdefault(column.path, column) is not column:
+                _refuse_name(column.name)
+        for path in known:
+            above = (known.get(path[:length]) for length in range(1, len(path)))
+            # Members of a declared property stand in one object with it, as those of a reference do.
+            if any(each is not None and not (each.target_set or each.is_declared) for each in above):
+                _refuse_name("/".join(path))
 
     @property
     def alias(self) -> str:

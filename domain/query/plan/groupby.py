@@ -101,7 +101,7 @@ def _bind_property(binder: Binder, path: ast.Path, alias: str, scope: Scope, kno
     names = tuple(step.name for step in path.steps if isinstance(step, ast.NameStep))
     if len(names) != len(path.steps):
         raise errors.NotSupported(Message("groupby by a path through a collection"))
-    if all("." in name for name in names):
+    if all(repositories.for_type(name) is not None for name in names):
         raise mismatch(path.position, Message("a property is needed behind the type {0}", names[-1]))
     value = binder.value(path, scope)
     if value.type.sort is Sort.SECRET:

@@ -74,7 +74,7 @@ class Planner:
     ) -> RowsPlan:
         """The plan of a set (`by` empty), of an entity (by its "Id") or of a collection (by the back reference)."""
         source = self.root(repository)
-        scope = self.with_compute(source, options, entity_scope(source))
+        scope = self.binder.compute(options.compute, entity_scope(source))
         where = [*self.where(source, options, scope, by), *self.parent_visible(source, parent)]
         by_key = by == ("Id",)
         orders = () if by_key else self.orders(source, options, scope)
@@ -84,19 +84,10 @@ class Planner:
         """The plan of entities that $apply returns, with the query options beside it."""
         if stage.limit is not None:
             stage = stage.unlimited()
-        scope = self.with_compute(stage.source, options, stage.scope)
+        scope = self.binder.compute(options.compute, stage.scope)
         where = [*stage.where, *self._filter_and_search(stage.source, options, scope)]
         orders = self.orders(stage.source, options, scope, stage.orders)
         return self._rows(stage.source, options, scope, where, orders, context=context)
-
-    def with_compute(self, source: Source, options: ast.QueryOptions, scope: Scope) -> Scope:
-        """The scope after $compute, whose names must be new."""
-        for item in options.compute:
-            if source.repository.attribute(item.alias) is not None:
-                raise errors.BadRequest(
-                    errors.BAD_QUERY_OPTION, "$compute", Message("{0} is a property already", item.alias)
-                )
-        return self.binder.compute(options.compute, scope)
 
     def _rows(
         self,
@@ -162,7 +153,7 @@ class Planner:
     ) -> Statement:
         """SELECT COUNT(*) of the matching rows, with only the necessary joins."""
         source = self.root(repository)
-        scope = self.with_compute(source, options, entity_scope(source))
+        scope = self.binder.compute(options.compute, entity_scope(source))
         return self._counting(source, [*self.where(source, options, scope, by), *self.parent_visible(source, parent)])
 
     def _counting(self, source: Source, where: Sequence[Bound]) -> Statement:
@@ -282,7 +273,7 @@ class Planner:
         code = RowCode(self.dialect, self.shape)
         owner = block.column(source, batch.back)
         code.column(owner, GUID)
-        scope = self.with_compute(source, batch.options, self._batch_scope(batch, source))
+        scope = self.binder.compute(batch.options.compute, self._batch_scope(batch, source))
         entity = EntityCode(self.binder, compiler, code, self.shape, scope.it)
         where = self.where(source, batch.options, scope, ())
         if batch.kind is ast.ExpandKind.REF:

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from domain.model import calculated_attributes
-from domain.model.attributes import Attribute
+from domain.model.attributes import Attribute, Child
 from domain.model.custom_properties import definitions, named
+from domain.model.registry import repositories
 from domain.model.repository import Repository
+from domain.query.base.representation import NAMESPACES, is_operation
 from domain.query.bind.sources import unknown
 from domain.syntax import ast
 from foundation import errors
@@ -78,13 +80,15 @@ class SelectedMembers:
         if isinstance(step, ast.StarStep):
             self.names.update(dict.fromkeys((*repository.attributes, *definitions(repository.name), *computed), ()))
             return
+        if isinstance(step, ast.AllOperationsStep) and step.namespace.lower() not in NAMESPACES:
+            unknown(f"{step.namespace}.*", (), repository.set_name)
         if not isinstance(step, ast.NameStep):
             return  # annotations and operations have no values here
         name = step.name
-        if "." in name:
-            if len(item.path) > 1:
-                self.casts.setdefault(name, []).append(replace(item, path=item.path[1:]))
-            return
+        if item.parameters and not is_operation(name):
+            raise errors.BadRequest(
+                errors.BAD_QUERY_OPTION, "$select", Message("{0} is no operation with parameters", name), target=name
+            )
         if name in computed:
             self.names[name] = ()
             return
@@ -105,6 +109,9 @@ class SelectedMembers:
             self.names[attribute.name] = () if not members or known == () else (*(known or ()), *members)
             return
         child = repository.collection(name)
+        if child is not None and len(item.path) > 1:
+            self._select_behind(child, item)
+            return
         if child is not None:
             self.expands.setdefault(child.name, ast.ExpandItem((step,), options=item.options))
             return
@@ -117,16 +124,18 @@ class SelectedMembers:
         elif (calculated := calculated_attributes.definition(repository, name)) is not None:
             _check_members(item.path[1:], (), calculated.api_name)
             self.names[calculated.api_name] = ()
-        else:
+        elif repositories.for_type(name) is not None and len(item.path) > 1:
+            self.casts.setdefault(name, []).append(replace(item, path=item.path[1:]))
+        elif not is_operation(name):
             unknown(name, [*repository.attributes, *repository.collections, *computed], repository.set_name)
 
-    def _select_behind(self, attribute: Attribute, item: ast.SelectItem) -> None:
-        """`$select=Customer/Number`: the reference is expanded with the selected member."""
+    def _select_behind(self, navigation: Attribute | Child, item: ast.SelectItem) -> None:
+        """`$select=Customer/Number`, `Lines/Quantity`: the navigation property is expanded with the selected member."""
         inner = replace(item, path=item.path[1:])
-        known = self.expands.get(attribute.name)
+        known = self.expands.get(navigation.name)
         options = known.options if known is not None else ast.NO_OPTIONS
-        step = ast.NameStep(attribute.name)
-        self.expands[attribute.name] = ast.ExpandItem(
+        step = ast.NameStep(navigation.name)
+        self.expands[navigation.name] = ast.ExpandItem(
             (step,), options=replace(options, select=(*options.select, inner))
         )
 
@@ -140,10 +149,10 @@ class SelectedMembers:
             return
         if not isinstance(step, ast.NameStep):
             raise errors.NotSupported(Message("annotations in $expand"))
-        if "." in step.name:
+        attribute, child = repository.attribute(step.name), repository.collection(step.name)
+        if attribute is None and child is None and repositories.for_type(step.name) is not None and len(item.path) > 1:
             self.cast_expands.setdefault(step.name, []).append(replace(item, path=item.path[1:]))
             return
-        attribute, child = repository.attribute(step.name), repository.collection(step.name)
         if (attribute is None or not attribute.is_reference) and child is None:
             known = [*repository.references, *repository.collections]
             if attribute is not None:
@@ -154,7 +163,8 @@ class SelectedMembers:
         name = child.name if child is not None else attribute.name if attribute is not None else ""
         if len(item.path) > 1:
             behind = item.path[1]
-            if not isinstance(behind, ast.NameStep) or "." not in behind.name or len(item.path) > 2:
+            is_cast = isinstance(behind, ast.NameStep) and repositories.for_type(behind.name) is not None
+            if not is_cast or len(item.path) > 2:
                 raise errors.NotSupported(Message("a path behind {0} in $expand; nest it in parentheses", name))
             if child is not None:
                 raise errors.NotSupported(

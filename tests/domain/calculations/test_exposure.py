@@ -113,6 +113,23 @@ def test_what_the_database_lacks_cannot_be_queried(orders: Orders, options: str)
     assert name in error["message"]
 
 
+def test_the_model_says_what_the_database_lacks(orders: Orders) -> None:
+    name = orders.define("10: INCNUM ATTRIB:DocumentNo")
+    number = orders.define("10: ADD CONST:1 CONST:2", name="Number")
+    document = orders.api.get("$metadata", OData_MaxVersion="4.01", Accept="application/json").json()
+    entity_set = document["Erp"]["Container"][ORDER_SET]
+    assert entity_set["@Capabilities.FilterRestrictions"] == {"NonFilterableProperties": [name]}
+    assert entity_set["@Capabilities.SortRestrictions"] == {"NonSortableProperties": [name]}
+    xml = orders.api.get("$metadata").content.decode()
+    assert f"<PropertyPath>{name}</PropertyPath>" in xml
+    model = orders.api.client.get(
+        f"/api/domain/currentmodel/{ORDER_SET}", headers={"Authorization": f"Bearer {orders.api.token}"}
+    ).json()
+    attributes = {each["Name"]: each["BaseInfo"] for each in model["Attributes"]}
+    assert (attributes[name]["SupportedFilters"], attributes[name]["Orderable"]) == ("NotFilterable", False)
+    assert attributes[number]["SupportedFilters"] == "Equals, GreaterThanOrLessThan, EqualsIn"
+
+
 def queries(orders: Orders, path: str) -> int:
     orders.api.read(path)
     with CaptureQueriesContext(

@@ -82,6 +82,16 @@ def test_a_renamed_attribute_keeps_its_values_and_its_index(cars: Cars) -> None:
     assert cars.admin.get(f"{CARS}?$select=Brand").status_code == 400
 
 
+@pytest.mark.parametrize("name_of_doors", ["Brand", "Seats"])
+def test_an_attribute_takes_the_name_of_one_that_is_renamed(cars: Cars, name_of_doors: str) -> None:
+    inside = cars.admin.begin()
+    inside.patch(cars.attributes["Brand"], {"Name": "Doors"})
+    inside.patch(cars.attributes["Doors"], {"Name": name_of_doors})
+    assert inside.end().status_code == 204
+    assert cars.column("Doors") == ["Volta", "Ampere", None]
+    assert cars.column(name_of_doors) == [0, 1, 2]
+
+
 def test_a_removed_attribute_needs_the_token_of_its_plan(cars: Cars) -> None:
     refused = cars.admin.delete(cars.attributes["Brand"])
     assert "2 values" in error_of(refused)["message"]

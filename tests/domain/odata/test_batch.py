@@ -98,6 +98,17 @@ def test_references_to_earlier_parts_work_in_url_and_body(api: Api, world: World
     assert api.get(f"{LINES}/$count").content == b"2"
 
 
+def test_links_behind_a_referenced_entity_hold_outside_of_the_batch(api: Api, world: World) -> None:
+    _, lines = json_batch(
+        api,
+        {"method": "POST", "url": ORDERS, "body": order_body(world, {"Quantity": 1}, {"Quantity": 2})},
+        {"method": "GET", "url": "$1/Lines", "headers": {"Prefer": "maxpagesize=1"}},
+    )
+    link = lines["body"]["@odata.nextLink"].partition("/odata/")[2]
+    (line,) = api.read(link)["value"]
+    assert line != lines["body"]["value"][0]
+
+
 @pytest.mark.parametrize(
     "prefer,goes_on", [("", True), ("continue-on-error", True), ("continue-on-error=false", False)]
 )

@@ -102,6 +102,16 @@ def test_every_entity_type_has_a_key_and_a_set(schema: dict[str, Any]) -> None:
     assert bound == {f"Erp.{name}" for name in types if "$BaseType" not in schema[name]}
 
 
+def test_no_collection_has_null_among_its_items(schema: dict[str, Any]) -> None:
+    """Of a collection, Nullable speaks of the items (OASIS CSDL 4.01, 7.2.1)."""
+    overloads = [entry for node in schema.values() if isinstance(node, list) for entry in node]
+    types = [entry["$ReturnType"] for entry in overloads if "$ReturnType" in entry]
+    types += [parameter for entry in overloads for parameter in entry.get("$Parameter", ())]
+    collections = [node for node in types if node.get("$Collection")]
+    assert collections
+    assert not [node for node in collections if "$Nullable" in node]
+
+
 def test_owned_entities_go_with_their_owner(schema: dict[str, Any]) -> None:
     """OnDelete says what becomes of the entities that a property leads to (OASIS CSDL 4.01, 8.6)."""
     assert schema["Crm_Sales_SalesOrder"]["Lines"]["$OnDelete"] == "Cascade"

@@ -19,6 +19,7 @@ from tests.support.api import Api, error_of, id_of
 CURRENCIES = "General_Currencies_Currencies"
 PRODUCTS = "General_Products_Products"
 ORDERS = "Crm_Sales_SalesOrders"
+PARTIES = "General_Contacts_Parties"
 TYPES = "Systems_Documents_DocumentTypes"
 OLD_TYPES = "General_DocumentTypes"
 ORIGIN = "https://app.example"
@@ -349,6 +350,16 @@ def test_links_write_a_space_as_every_reader_understands_it(api: Api, currency: 
     api.create(CURRENCIES, {"CurrencySign": "GBP", "Name": "Pound"})
     link = api.read(f"{CURRENCIES}?$orderby=CurrencySign desc", Prefer="maxpagesize=1")["@odata.nextLink"]
     assert "$orderby=CurrencySign%20desc" in link
+
+
+def test_a_plus_is_a_space_or_the_sign_of_a_time_zone_in_links_too(api: Api, currency: dict[str, Any]) -> None:
+    """Clients that encode like forms send it for spaces; others leave it in a date-time as it is."""
+    api.create(CURRENCIES, {"CurrencySign": "GBP", "Name": "Pound"})
+    asked = f"{CURRENCIES}?$filter=now()+ge+2020-01-31T00:00:00.5+02:00+and+Name+ne+'a%2Bb'"
+    first = api.read(asked, Prefer="maxpagesize=1")
+    link = first["@odata.nextLink"].partition("/odata/")[2]
+    assert "now()%20ge%202020-01-31T00:00:00.5%2B02:00%20and%20" in link
+    assert first["value"][0] not in api.read(link)["value"] != []
 
 
 def test_links_keep_what_is_encoded_in_a_nested_search(api: Api, world: World) -> None:
@@ -682,3 +693,111 @@ def test_a_line_is_guarded_by_its_orders_version(api: Api, world: World) -> None
     api.patch(order["@odata.id"], {"DocumentNotes": "changed"})
     assert api.patch(line, {"Notes": "x"}, If_Match=order["@odata.etag"]).status_code == 412
     assert id_of(order)
+
+
+# --- names in URLs ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("namespace", ["Erp.", "Self.", ""])
+def test_types_and_operations_need_no_namespace(api: Api, world: World, namespace: str) -> None:
+    """Core.DefaultNamespace: also in casts, enumeration members and $select."""
+    company = f"{namespace}General_Contacts_Company"
+    assert api.read(f"{PARTIES}/{company}?$select=Id")["value"]
+    for options in (
+        f"$filter={company}/RegistrationNumber eq null",
+        f"$orderby={company}/RegistrationNumber",
+        f"$select={company}/RegistrationNumber",
+        f"$expand={company}/ParentParty",
+        f"$filter=isof({company})",
+        f"$filter=PartyType eq {namespace}General_Contacts_Parties_PartyType'Company'",
+    ):
+        assert len(api.read(f"{PARTIES}?{options}")["value"]) >= 1, options
+    made = api.create(ORDERS, order_body(world))
+    selected = api.read(f"{made['@odata.id']}?$select=DocumentNo,{namespace}ChangeState")
+    assert {name for name in selected if not name.startswith("@")} == {"DocumentNo"}
+    assert '<Annotation Term="Core.DefaultNamespace" Bool="true"' in api.get("$metadata").content.decode()
+
+
+@pytest.mark.parametrize(
+    "item, named",
+    [
+        ("Erp.Nonsense", "Erp.Nonsense"),
+        ("Foo.ChangeState", "Foo.ChangeState"),
+        ("Foo.*", "Foo.*"),
+        ("Erp.Crm_Sales_SalesOrder", "Erp.Crm_Sales_SalesOrder"),
+        ("Id(A,B)", "Id"),
+        ("Lines/Nonsense", "Nonsense"),
+        ("Lines/Product/Nonsense", "Nonsense"),
+    ],
+)
+def test_a_name_that_select_cannot_mean(api: Api, world: World, item: str, named: str) -> None:
+    api.create(ORDERS, order_body(world, {"Quantity": 1}))
+    refused = api.get(f"{ORDERS}?$select={item}")
+    assert (refused.status_code, error_of(refused)["target"]) == (400, named)
+
+
+def test_a_path_behind_a_collection_selects_of_its_rows(api: Api, world: World) -> None:
+    made = api.create(ORDERS, order_body(world, {"Quantity": 1}))
+    (line,) = api.read(f"{made['@odata.id']}?$select=Lines/LineNo,Lines/Product/PartNumber")["Lines"]
+    assert {name for name in line if "@" not in name} == {"LineNo", "Product"}
+    assert {name for name in line["Product"] if "@" not in name} == {"PartNumber"}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    ["Erp.General_Contacts_Parties_PartyType'Released'", "x.General_DocumentState'Released'", "Nonsense'Released'"],
+)
+def test_the_type_of_an_enumeration_member_must_hold(api: Api, wrong: str) -> None:
+    for operator, value in (("eq", wrong), ("has", wrong), ("in", f"({wrong})")):
+        assert api.get(f"{ORDERS}?$filter=State {operator} {value}").status_code == 400, operator
+
+
+@pytest.mark.parametrize(
+    "options, name",
+    [
+        ("$apply=aggregate($count as A,DocumentDate with max as A)", "A"),
+        ("$apply=groupby((State),aggregate($count as State))", "State"),
+        ("$apply=groupby((State,State))", "State"),
+        ("$apply=groupby((Customer/Number),aggregate($count as Customer))", "Customer/Number"),
+        ("$apply=groupby((year(DocumentDate) as Y,month(DocumentDate) as Y))", "Y"),
+        ("$apply=groupby((State))/compute(1 as State)", "State"),
+        ("$apply=compute(1 as A,2 as A)", "A"),
+        ("$apply=compute(1 as State)", "State"),
+        ("$compute=1 as A,2 as A", "A"),
+        ("$compute=1 as State", "State"),
+    ],
+)
+def test_two_results_of_one_name(api: Api, options: str, name: str) -> None:
+    refused = api.get(f"{ORDERS}?{options}")
+    assert refused.status_code == 400
+    assert name in error_of(refused)["message"]
+
+
+def test_properties_stand_beside_the_reference_that_they_are_behind_of(api: Api, world: World) -> None:
+    api.create(ORDERS, order_body(world))
+    (group,) = api.read(f"{ORDERS}?$apply=groupby((Customer,Customer/Number),aggregate($count as N))")["value"]
+    assert {"Id", "Number"} <= group["Customer"].keys()
+
+
+@pytest.mark.parametrize("key", ["({})", "/{}"])
+def test_a_key_behind_a_filter_selects_among_what_it_matches(api: Api, world: World, key: str) -> None:
+    made = api.create(ORDERS, order_body(world, {"Quantity": 1}))
+    of_order = key.format(id_of(made))
+    assert id_of(api.read(f"{ORDERS}/$filter(State eq 'New'){of_order}")) == id_of(made)
+    assert api.read(f"{ORDERS}/$filter(@f){of_order}/DocumentNo?@f=State eq 'New'")["value"] == made["DocumentNo"]
+    none = f"{ORDERS}/$filter(State eq 'Released'){of_order}"
+    assert api.get(none).status_code == 404
+    assert api.get(f"{none}/Lines").status_code == 404
+    assert api.delete(none).status_code == 404
+    assert api.patch(none, {"DocumentNotes": "x"}).status_code == 404
+    (line,) = api.read(f"{made['@odata.id']}/Lines")["value"]
+    lines, of_line = f"{made['@odata.id']}/Lines", key.format(id_of(line))
+    assert api.get(f"{lines}/$filter(LineNo gt 0){of_line}").status_code == 200
+    assert api.get(f"{lines}/$filter(LineNo lt 0){of_line}").status_code == 404
+
+
+def test_operations_of_other_namespaces_are_unknown(api: Api, currency: dict[str, Any]) -> None:
+    assert api.get("Self.GetVersion()").status_code == 200
+    assert api.get("Foo.GetVersion()").status_code == 400
+    path = f"{currency['@odata.id']}/{{}}CreateCopy"
+    assert api.post(path.format("Foo."), {}).status_code == 400

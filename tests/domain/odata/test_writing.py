@@ -244,6 +244,8 @@ def test_a_duplicate_code_is_error_2129_with_table_field_value_and_index(api: Ap
         {"ProductGroup@odata.bind": "General_Products_ProductGroups({group})"},
         {"ProductGroup@odata.bind": "/General_Products_ProductGroups({group})"},
         {"ProductGroup@odata.bind": "http://testserver/api/domain/odata/General_Products_ProductGroups({group})"},
+        {"ProductGroup@odata.bind": "General_Products_ProductGroups/{group}"},
+        {"ProductGroup@odata.bind": "http://testserver/api/domain/odata/General_Products_ProductGroups/{group}"},
         {"ProductGroup": {"@odata.id": "General_Products_ProductGroups({group})"}},
         {"ProductGroup": {"@odata.id": "General_Products_ProductGroups(Id={group})"}},
         {"ProductGroup": "General_Products_ProductGroups({group})"},

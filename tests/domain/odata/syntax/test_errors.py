@@ -47,7 +47,6 @@ from .rules import parse_common_expression
         ("a in (1", 7, "',' or ')'"),
         ("a has 1", 6, "an enumeration member"),
         ("a has b", 6, "an enumeration member"),
-        ("State eq Released'x'", 9, "has a namespace"),
         ("$all eq 1", 0, "$it, $this"),
         ("$root eq 1", 5, "'/'"),
         ("@ eq 1", 1, "the name of a parameter alias"),

@@ -69,6 +69,7 @@ def test_not_a_number_equals_itself_inside_a_tree() -> None:
 
 def test_enumeration_literal_knows_its_type() -> None:
     assert parse_primitive_literal("Erp.State'New'").type_name == "Erp.State"
+    assert parse_primitive_literal("State'New'").type_name == "State"
 
 
 def test_local_time_is_kept() -> None:
@@ -89,7 +90,7 @@ def test_digits_beyond_microseconds_are_marked() -> None:
         "NULL", "2024-02-30", "2023-02-29", "2024-13-01", "24:00", "12:60", "12:00:61", "2024-01-01T",
         "2024-01-01T00:00:00+24:00", "2024-01-01T00:00:00X", "2024-01-01+02:00",
         "00012-01-01", "1.", ".5", "1e", "0x1", "1e1000", "1" * 401, "'abc", "'a'b'",
-        "duration'P'", "duration'P1DT'", "duration'1D'", "binary'A'", "binary'AB=='", "binary'A+=='", "State'New'",
+        "duration'P'", "duration'P1DT'", "duration'1D'", "binary'A'", "binary'AB=='", "binary'A+=='",
         f"guid'{GUID}'", "Ns.E''", "Ns.E'a b'", "Ns.E'a,'", f"{GUID}0", GUID[:-1], " 1", "1 ", "(1)",
         "a", "@p", '"x"', "",
     ],
