@@ -363,6 +363,7 @@ class Migration(migrations.Migration):
                         ("singular_name", models.CharField(blank=True, max_length=48, null=True)),
                         ("code_attribute", models.CharField(blank=True, max_length=48, null=True)),
                         ("display_format", models.CharField(blank=True, max_length=254, null=True)),
+                        ("former_attributes", models.TextField(editable=False, null=True)),
                         ("is_document", models.BooleanField(default=False)),
                         ("name_attribute", models.CharField(blank=True, max_length=48, null=True)),
                         ("notes", models.TextField(blank=True, null=True)),

@@ -32,6 +32,7 @@ from domain.dataset.tables.history import (
 from domain.dataset.tables.row_storage import CHUNK, quote
 from domain.dataset.unit.change_tracker import ChangeTracker
 from domain.model.attributes import Attribute
+from domain.model.former_attributes import DECIMALS, DEFINITION
 from domain.model.registry import derived, repositories
 from domain.model.repository import Repository
 from domain.model.values import round_to_scale
@@ -45,7 +46,6 @@ CUSTOM = "@custom"
 LONGEST_TEXT = 2_000
 _RULES_LENGTH = 254
 _LONG_KINDS = frozenset({Kind.STRING, Kind.MULTILANGUAGE, Kind.BINARY})
-_DECIMALS = frozenset({Kind.DECIMAL, Kind.AMOUNT, Kind.QUANTITY})
 _LAST_CHANGES_AT_ONCE = 500
 
 
@@ -123,7 +123,7 @@ def _kept_with_blobs(repository: Repository[Any]) -> _Kept:
 def _build(repository: Repository[Any], level: int) -> _Kept:
     kept = [each for each in repository.attributes.values() if is_kept(each, level)]
     masked = tuple((each.name, mask) for each in kept if (mask := mask_of(repository, each.name)) is not None)
-    decimals = tuple((each.name, _at_scale(each)) for each in kept if each.kind in _DECIMALS and each.scale is not None)
+    decimals = tuple((each.name, _at_scale(each)) for each in kept if each.kind in DECIMALS and each.scale is not None)
     long = tuple(each.name for each in kept if each.kind in _LONG_KINDS and (each.max_length or 10**9) > LONGEST_TEXT)
     names = tuple(each.name for each in kept)
     return _Kept(names, frozenset(names), decimals, masked, long)
@@ -250,6 +250,8 @@ def _before(record: Record, kept: _Kept) -> str:
     custom = record.original_custom if record.custom_changed else record.custom
     if custom:
         result[CUSTOM] = custom
+    if version := record.repository.definition_version:
+        result[DEFINITION] = version
     return _json(result, kept)
 
 

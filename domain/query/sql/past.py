@@ -10,9 +10,11 @@ later change (`first_change`) or from its current row.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from domain.model.attributes import Attribute
+from domain.model.former_attributes import DECIMALS, DEFINITION, FormerAttribute
 from domain.model.registry import derived, repositories
 from domain.model.repository import Repository
 from domain.query.base.access import Access
@@ -121,7 +123,32 @@ def kept_value(dialect: Dialect, repository: Repository[Any], table: str, column
     attribute = _by_column(repository).get((table, column))
     if attribute is None or attribute.secret or attribute.kind is Kind.BINARY:
         return None
-    return dialect.kept_value(f"{alias}.old_values", attribute)
+    stored = f"{alias}.old_values"
+    value = dialect.kept_value(stored, attribute)
+    formers = repository.former_attributes.get(attribute.name, ())
+    if not formers:
+        return value
+    version = f"COALESCE({dialect.kept_value(stored, _DEFINITION)}, 0)"
+    whens = (f"WHEN {version} < {each.until} THEN {_former(dialect, stored, attribute, each)}" for each in formers)
+    return f"CASE {' '.join(whens)} ELSE {value} END"
+
+
+#: The version of the definition among the stored values, to be read like an attribute.
+_DEFINITION = Attribute(DEFINITION, "", Kind.INT, None, "", "", nullable=True, required=False)
+
+
+def _former(dialect: Dialect, stored: str, attribute: Attribute, former: FormerAttribute) -> str:
+    """SQL for the value as the column stores it now, of changes that stored the attribute in its former form."""
+    if not former.name:
+        return "NULL"
+    value = dialect.kept_value(stored, replace(attribute, name=former.name, scale=former.places))
+    if former.members is not None:
+        # Names of members are letters and digits.
+        whens = " ".join(f"WHEN '{then}' THEN '{now}'" for then, now in former.members.items() if now is not None)
+        return f"CASE {value} {whens} END" if whens else "NULL"
+    if attribute.kind in DECIMALS and attribute.scale is not None:
+        return dialect.rescaled(value, former.places, attribute.scale)
+    return value
 
 
 @derived

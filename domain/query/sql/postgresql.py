@@ -210,6 +210,9 @@ class Postgresql(Dialect):
             return states(value)
         return f"{value}::{_COLUMN_TYPES[attribute.kind]}" if attribute.kind in _COLUMN_TYPES else value
 
+    def rescaled(self, value: str, before: int, after: int) -> str:
+        return f"ROUND({value}, {after})"
+
     def output(self, value: Sql, value_type: ValueType) -> Sql:
         if value_type.sort in (Sort.GUID, Sort.REFERENCE):
             return compose("({0})::text", value)

@@ -162,6 +162,13 @@ class Sqlite(Dialect):
             case _:
                 return value
 
+    def rescaled(self, value: str, before: int, after: int) -> str:
+        if before <= after:
+            return f"({value} * {10 ** (after - before)})"
+        unit = 10 ** (before - after)
+        half = f"CASE WHEN {value} < 0 THEN -{unit // 2} ELSE {unit // 2} END"
+        return f"(({value} + {half}) / {unit})"
+
     def output(self, value: Sql, value_type: ValueType) -> Sql:
         if value_type.sort in (Sort.BOOL, Sort.DATE, Sort.DATETIME, Sort.TIME):
             # A unary plus makes it an expression, which bypasses Django's converters for declared types.
