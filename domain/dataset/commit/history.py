@@ -96,6 +96,7 @@ class _Kept:
     names      API names
     decimals   decimal attributes, with functions that write a number at the scale of the attribute
     masked     masked attributes, with their masks
+    blobs      binary attributes
     long       attributes that may have more than LONGEST_TEXT characters
     """
 
@@ -103,6 +104,7 @@ class _Kept:
     name_set: frozenset[str]
     decimals: tuple[tuple[str, Callable[[Decimal], str]], ...]
     masked: tuple[tuple[str, Mask], ...]
+    blobs: tuple[str, ...]
     long: tuple[str, ...]
 
 
@@ -126,7 +128,8 @@ def _build(repository: Repository[Any], level: int) -> _Kept:
     decimals = tuple((each.name, _at_scale(each)) for each in kept if each.kind in DECIMALS and each.scale is not None)
     long = tuple(each.name for each in kept if each.kind in _LONG_KINDS and (each.max_length or 10**9) > LONGEST_TEXT)
     names = tuple(each.name for each in kept)
-    return _Kept(names, frozenset(names), decimals, masked, long)
+    blobs = tuple(each.name for each in kept if each.kind is Kind.BINARY)
+    return _Kept(names, frozenset(names), decimals, masked, blobs, long)
 
 
 def _at_scale(attribute: Attribute) -> Callable[[Decimal], str]:
@@ -247,6 +250,9 @@ def _before(record: Record, kept: _Kept) -> str:
     """The entity as it was before the change, as JSON."""
     values = {**record.values, **record.original_values} if record.original_values else record.values
     result = {name: value for name in kept.names if (value := values.get(name)) is not None}
+    for name in kept.blobs:
+        # A missing one differs from one that a lower level did not keep.
+        result.setdefault(name, None)
     custom = record.original_custom if record.custom_changed else record.custom
     if custom:
         result[CUSTOM] = custom

@@ -45,6 +45,12 @@ class Tracking:
     since: datetime.datetime | None
     retention_days: int
 
+    def known_since(self, now: datetime.datetime) -> datetime.datetime | None:
+        """The time since which changes are certain to be kept, since older ones may be deleted at any time; or None."""
+        if self.since is None or not self.retention_days:
+            return self.since
+        return max(self.since, now - datetime.timedelta(days=self.retention_days))
+
 
 def default_level(repository: Repository[Any]) -> int:
     """The level of a root repository without a setting."""
@@ -106,15 +112,12 @@ def tracking_of(repository: Repository[Any]) -> Tracking:
     return tracking()[repository.name]
 
 
-def as_of(moment: datetime.datetime) -> AsOf:
-    """The time for reads, with the repositories whose history does not reach back to it."""
-    now = utc_now()
+def as_of(moment: datetime.datetime, *, now: datetime.datetime | None = None) -> AsOf:
+    """The time for reads, with the repositories whose history does not reach back to it (now: utc_now)."""
+    now = now or utc_now()
     unknown: dict[str, datetime.datetime | None] = {}
     for name, kept in tracking().items():
-        since = kept.since
-        if since is not None and kept.retention_days:
-            # Older changes may be deleted at any time.
-            since = max(since, now - datetime.timedelta(days=kept.retention_days))
+        since = kept.known_since(now)
         if since is None or since > moment:
             unknown[name] = since
     return AsOf(moment, unknown, tuple(sorted(unknown)))
