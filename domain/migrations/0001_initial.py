@@ -2229,6 +2229,7 @@ class Migration(migrations.Migration):
                             foundation.fields.JsonDocumentField(blank=True, max_length=32000, null=True),
                         ),
                         ("repository_name", models.CharField(max_length=128)),
+                        ("others_tracked_since", models.DateTimeField(blank=True, null=True)),
                         ("retention_days", models.PositiveIntegerField(blank=True, null=True)),
                         ("tracked_since", models.DateTimeField(blank=True, null=True)),
                         ("tracking_level", foundation.fields.EnumField(blank=True, max_length=64, null=True)),

@@ -72,7 +72,7 @@ def root_of(repository: Repository[Any]) -> Repository[Any]:
 def _load() -> Mapping[str, Tracking]:
     rows = {row.repository_name: row for row in RepositoryTracking.objects.all()}
     everywhere = rows.get(DEFAULTS)
-    began = everywhere.tracked_since if everywhere is not None else None
+    began, others_began = (None, None) if everywhere is None else (everywhere.tracked_since, everywhere.others_tracked_since)
     if began is None:
         # The settings row was deleted: the history begins with the oldest change set that is left.
         began = ObjectChangeset.objects.aggregate(oldest=Min("change_time_utc"))["oldest"] or utc_now()
@@ -88,10 +88,10 @@ def _load() -> Mapping[str, Tracking]:
             level = TRACKING_LEVEL.members[everywhere.tracking_level]
         if own is not None and own.tracking_level is not None:
             level = TRACKING_LEVEL.members[own.tracking_level]
-        since = began
+        since = began if default_level(root) >= ATTRIBUTES else others_began or began
         if own is not None and own.tracked_since is not None:
             # With the level of all it lost changes when all did.
-            since = own.tracked_since if own.tracking_level is not None else max(own.tracked_since, began)
+            since = own.tracked_since if own.tracking_level is not None else max(own.tracked_since, since)
         kept = days if own is None or own.retention_days is None else own.retention_days
         result[repository.name] = Tracking(level, since if level >= ATTRIBUTES else None, kept)
     return result
