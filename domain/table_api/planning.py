@@ -213,8 +213,6 @@ def _planner(table: Table, options: ast.QueryOptions, ctx: CallContext) -> tuple
     """A planner for translated options, and these. Raises NotFound for a table that is hidden from the caller."""
     if not readable(table, ctx):
         raise unknown_table(table.name)
-    if table.repository is None and ctx.at is not None:
-        raise errors.NotSupported(Message("${0} in this place", "at"), target="$at")
     over_attributes = translated(options, table)
     aliases = {alias.name: alias.value for alias in over_attributes.aliases}
     return Planner(Access.of(ctx), ShapeKey(), aliases), over_attributes
