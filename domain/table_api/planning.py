@@ -32,8 +32,6 @@ from domain.table_api.catalogue import Column, Table
 from domain.table_api.property_values import KEY, property_values
 from domain.table_api.table_query import TableColumn, TableQuery
 from domain.table_api.translation import check_options, selected_columns, translated, unknown_table
-from foundation import errors
-from foundation.messages import TranslatableMessage as Message
 from identity.context import CallContext
 
 #: A $top from this value on means all rows, which need no order: clients send $top=500000000 for "all".

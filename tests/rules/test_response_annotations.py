@@ -8,11 +8,11 @@ from urllib.parse import unquote
 
 import pytest
 
+from domain.odata.invoke import importing
 from domain.odata.message.response_annotations import MAX_TRACE_HEADER_BYTES, trace_header
 from foundation import cache_versions
 from identity.models import User
 from rules import trace_log
-from domain.odata.invoke import importing
 from rules.models import RuleTrace
 from rules.trace_switches import switch_trace
 from tests.rules.cast import World, write_rule

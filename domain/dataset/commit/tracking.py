@@ -72,7 +72,9 @@ def root_of(repository: Repository[Any]) -> Repository[Any]:
 def _load() -> Mapping[str, Tracking]:
     rows = {row.repository_name: row for row in RepositoryTracking.objects.all()}
     everywhere = rows.get(DEFAULTS)
-    began, others_began = (None, None) if everywhere is None else (everywhere.tracked_since, everywhere.others_tracked_since)
+    began, others_began = (
+        (None, None) if everywhere is None else (everywhere.tracked_since, everywhere.others_tracked_since)
+    )
     if began is None:
         # The settings row was deleted: the history begins with the oldest change set that is left.
         began = ObjectChangeset.objects.aggregate(oldest=Min("change_time_utc"))["oldest"] or utc_now()

@@ -32,7 +32,7 @@ def store_former(old: EntityDefinition, new: EntityDefinition) -> None:
             }
         ).decode()
         table = tables.quote(repositories[ENTITIES].model._meta.db_table)
-        tables.execute(f"UPDATE {table} SET former_attributes = %s WHERE id = %s", [text, new.id])  # noqa: S608  (the model's name)
+        tables.execute(f"UPDATE {table} SET former_attributes = %s WHERE id = %s", [text, new.id])
 
 
 def _former(before: AttributeDefinition | None, after: AttributeDefinition, until: int) -> tuple[FormerAttribute, ...]:

@@ -115,7 +115,7 @@ def was_there(repository: Repository[Any], alias: str) -> str:
 
 
 def kept_value(dialect: Dialect, repository: Repository[Any], table: str, column: str, alias: str, now: str) -> str:
-    """SQL for a column's value in the history, in its stored form; `now`, its current value, if that does not have it."""
+    """SQL for a column's value in the history, in its stored form; `now`, its current value, if it is not there."""
     if column == "custom_property_values":
         return dialect.kept_json(f"{alias}.old_values", CUSTOM)
     if column == "concrete_repository":

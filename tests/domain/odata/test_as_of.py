@@ -279,7 +279,10 @@ def test_the_versions_of_an_entity_that_is_older_than_its_history(api: Api, worl
     since = RepositoryTracking.objects.get(repository_name=PRODUCTS).tracked_since
     assert since is not None
     assert versions(f"$from={quote(since.isoformat())}") == [first, "second", "third"]
-    for period in (f"$to={quote((since - datetime.timedelta(days=1)).isoformat())}", f"$from={between[1]}&$to={between[0]}"):
+    for period in (
+        f"$to={quote((since - datetime.timedelta(days=1)).isoformat())}",
+        f"$from={between[1]}&$to={between[0]}",
+    ):
         assert api.get(f"{path}?{period}").status_code == 400, period
     RepositoryTracking.objects.filter(repository_name=PRODUCTS).update(retention_days=1)
     cache_versions.bump("tracking")
