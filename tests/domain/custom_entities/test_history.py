@@ -104,7 +104,9 @@ def test_pages_of_versions_show_and_restore_former_values(cars: Cars, client: Cl
     number = shown.context["newest"] - 1
     assert "Make: Watt" in shown.context["texts"][0], shown.context["texts"]
     assert "Make" in shown.context["listed"][0][1]
-    done: Any = client.post(page, {"version": number, "newest": shown.context["newest"], "confirmed": "on"}, follow=True)
+    done: Any = client.post(
+        page, {"version": number, "newest": shown.context["newest"], "confirmed": "on"}, follow=True
+    )
     assert "is restored" in done.content.decode(), list(map(str, done.context["messages"]))
     row = cars.admin.read(cars.rows["C0"])
     assert (row["Make"], row["Fuel"], row["Price"]) == ("Watt", "Super", 1.125)
