@@ -24,7 +24,7 @@ from identity.instance import client_address
 from identity.models import TrustedApplication, User
 from identity.password_checks import password_authenticate
 from identity.rate_limits import login_key
-from identity.token_identity import TokenIdentity, identify_user
+from identity.token_identity import TokenIdentity, identify, identify_user
 
 #: One text for all causes, so that it does not reveal which logins exist.
 _WRONG = Message("the login or the personal token is wrong")
@@ -49,10 +49,19 @@ def identify_basic(request: HttpRequest) -> TokenIdentity:
     return identity
 
 
-def personal_token(request: HttpRequest) -> str | None:
-    """The personal token of HTTP Basic; None for a password. Raises Unauthorized."""
+def identify_again(request: HttpRequest) -> TokenIdentity:
+    """The identity of a caller whom `identify_basic` has identified by this request. Raises Unauthorized, Forbidden.
+
+    A password is not hashed again: it is valid as long as the user's has not been changed since.
+    """
     _, password = _credentials(request.META["HTTP_AUTHORIZATION"])
-    return password if password.startswith(REFERENCE_PREFIX) else None
+    if password.startswith(REFERENCE_PREFIX):
+        return identify(password)
+    known: User = request.password_user  # type: ignore[attr-defined]
+    user = User.objects.filter(pk=known.pk).first()
+    if user is None or user.password != known.password:
+        raise errors.Unauthorized(errors.TOKEN_INVALID, _WRONG)
+    return _identity_of(user, _password_application())
 
 
 def _is_this_machine(request: HttpRequest) -> bool:
@@ -73,12 +82,24 @@ def _credentials(header: str) -> tuple[str, str]:
 
 
 def _of_password(request: HttpRequest, login: str, password: str) -> TokenIdentity:
+    application = _password_application()
+    user = password_authenticate(request, login, password)
+    if user is None:
+        raise errors.Unauthorized(errors.TOKEN_INVALID, _WRONG)
+    request.password_user = user  # type: ignore[attr-defined]
+    return _identity_of(user, application)
+
+
+def _password_application() -> TrustedApplication:
     uri: str = settings.TABLE_API_PASSWORD_APPLICATION
     application = TrustedApplication.objects.filter(application_uri=uri).first() if uri else None
     if application is None:
         raise errors.Unauthorized(errors.TOKEN_INVALID, _WRONG)
-    user = password_authenticate(request, login, password)
-    if user is None or _needs_another_factor(user):
+    return application
+
+
+def _identity_of(user: User, application: TrustedApplication) -> TokenIdentity:
+    if _needs_another_factor(user):
         raise errors.Unauthorized(errors.TOKEN_INVALID, _WRONG)
     return identify_user(user, application, scopes=("read",))
 

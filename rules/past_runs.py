@@ -18,6 +18,7 @@ from django.db import transaction
 from domain.dataset.dataset import Dataset
 from domain.dataset.records.dispatch import Occurrence
 from domain.dataset.records.record import Record
+from domain.model.former_attributes import in_present_form
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.model.values import thaw
@@ -195,7 +196,7 @@ def _record(
     old: str | None,
 ) -> Record:
     """The entity with the change pending, in the dataset."""
-    before: dict[str, Any] = orjson.loads(old) if old else {}
+    before: dict[str, Any] = in_present_form(repository, orjson.loads(old)) if old else {}
     values: dict[str, Any] = {name: None for name, each in repository.attributes.items() if each.field is not None}
     values |= dict(_thawed(repository, before))
     record = Record(dataset, repository, id, _STATES[operation], values)  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ from domain.dataset.records.record import Record
 from domain.dataset.tables.history import (
     ATTRIBUTES,
     DEFAULTS,
+    LAST_CHANGE,
     TRACKING_LEVEL,
     ObjectChange,
     ObjectChangeset,
@@ -74,14 +75,12 @@ def is_known_root(setting: Record) -> None:
 
 def note_start(setting: Record) -> None:
     """Late default: set `tracked_since` at level 3 and above, clear it at a lower level."""
-    known = tracking.tracking()
     name = setting.repository_name
-    former = known.get(name)
     if name == DEFAULTS:
-        since = setting.tracked_since or setting.dataset.now()
-        if setting.is_changed("tracking_level") and not setting.is_new and not _keeps_attributes(setting):
-            since = setting.dataset.now()
-    elif _level(setting) < ATTRIBUTES:
+        _note_start_of_all(setting)
+        return
+    former = tracking.tracking().get(name)
+    if _level(setting) < ATTRIBUTES:
         since = None
     elif former is not None and former.since is not None:
         since = former.since
@@ -91,10 +90,16 @@ def note_start(setting: Record) -> None:
         setting.tracked_since = since
 
 
-def _keeps_attributes(setting: Record) -> bool:
-    """Whether the level was and is 3 or above for all, so that no change is missing."""
+def _note_start_of_all(setting: Record) -> None:
+    """Of the repositories without a level of their own: those with level 3 by their kind, and the others."""
     levels = (setting.original("tracking_level"), setting.tracking_level)
-    return all(level is not None and TRACKING_LEVEL.members[level] >= ATTRIBUTES for level in levels)
+    is_moved = not setting.is_new and setting.is_changed("tracking_level")
+    for attribute, by_kind in (("tracked_since", ATTRIBUTES), ("others_tracked_since", LAST_CHANGE)):
+        # Where the level was and is 3 or above no change is missing.
+        keeps = (by_kind if level is None else TRACKING_LEVEL.members[level] for level in levels)
+        is_gap = is_moved and not all(level >= ATTRIBUTES for level in keeps)
+        if is_gap or getattr(setting, attribute) is None:
+            setattr(setting, attribute, setting.dataset.now())
 
 
 def _level(setting: Record) -> int:
@@ -120,7 +125,7 @@ class RepositoryTrackings(Repository[RepositoryTracking]):
     cache_version = tracking.CACHE_VERSION
     # A setting decides which changes can be proved later, so only administrators may write it.
     decides_access = True
-    read_only = frozenset({"tracked_since"})
+    read_only = frozenset({"tracked_since", "others_tracked_since"})
     late_defaults = (note_start,)
     validations = (is_known_root,)
     admin = AdminOptions(
@@ -130,5 +135,6 @@ class RepositoryTrackings(Repository[RepositoryTracking]):
             "tracking_level": _("What is kept of each change. Empty: by the kind of the repository."),
             "retention_days": _("How long changes are kept. Empty: as for all; 0: forever."),
             "tracked_since": _("Queries as of a time can go back to here."),
+            "others_tracked_since": _("Of *: the same for repositories that only its level tracks."),
         },
     )

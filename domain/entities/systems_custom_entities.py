@@ -52,6 +52,7 @@ CUSTOM_ATTRIBUTE_TYPE = EnumType(
 class CustomEntity(AggregateRoot):
     """An entity that an administrator has defined.
 
+    former_attributes   JSON: what its attributes were before changes (domain.entities.custom_entities.former)
     owner_repository    the custom entity that owns it; null for an aggregate root
     unique_constraints  names of attributes: "Code; Brand, Model" are two constraints
     is_document         whether it has states, numbers and the other attributes and operations of documents
@@ -63,6 +64,7 @@ class CustomEntity(AggregateRoot):
     singular_name = models.CharField(max_length=48, null=True, blank=True)
     code_attribute = models.CharField(max_length=48, null=True, blank=True)
     display_format = models.CharField(max_length=254, null=True, blank=True)
+    former_attributes = models.TextField(null=True, editable=False)
     is_document = models.BooleanField(default=False)
     name_attribute = models.CharField(max_length=48, null=True, blank=True)
     notes = models.TextField(null=True, blank=True)
@@ -126,8 +128,7 @@ def change_the_table(entity: Record) -> None:
     if plan.losses and entity.plan_token != plan.token:
         lost = " ".join(step.text for step in plan.losses)
         raise errors.Refused(errors.PLAN_NOT_CONFIRMED, lost, plan.token, target="PlanToken")
-    if plan.steps:
-        dataset.defer_write(("custom entity", entity.id), plan.run)
+    dataset.defer_write(("custom entity", entity.id), plan.run)
 
 
 def number_the_members(attribute: Record) -> None:
@@ -202,6 +203,7 @@ class CustomEntities(Repository[CustomEntity]):
     code_member = "name"
     name_member = "name"
     display_format = "{Name}"
+    unpublished = frozenset({"former_attributes"})
     # A definition creates a repository that every role with `*` may use.
     decides_access = True
     children = (Child("Attributes", "Systems.Bpm.CustomEntityAttributes"),)

@@ -52,7 +52,7 @@ def stored_form(known: Definition, value: Any, language: str, find: FindAllowed)
     if given.get("Value") is None and (id is None or not known.allowed_from):
         return None
     # The id alone may identify the entity.
-    text = "" if given.get("Value") is None else _as_text(known, given["Value"])
+    text = "" if given.get("Value") is None else canonical_text(known, given["Value"])
     check_characters(text, known.api_name)
     _check_length(known, text)
     # Every member, since a complex value in a response has all of them.
@@ -105,8 +105,11 @@ def _check_length(known: Definition, text: str) -> None:
         raise errors.Refused(errors.VALIDATION_FAILED, message, target=known.api_name)
 
 
-def _as_text(known: Definition, value: Any) -> str:
-    """The canonical text of a value: equal values have equal texts; dates and times sort as texts."""
+def canonical_text(known: Definition, value: Any) -> str:
+    """The canonical text of a value: equal values have equal texts; dates and times sort as texts.
+
+    Raises BadRequest for a value that does not fit the type of the property.
+    """
     try:
         if known.kind is Kind.BOOL:
             return _as_boolean(value)

@@ -21,6 +21,7 @@ from django.db import models
 
 from domain.model.admin_options import AdminOptions
 from domain.model.attributes import Calculation, Child, LateDefault, TellsOf, Validation
+from domain.model.former_attributes import FormerAttribute
 from domain.model.naming import set_name
 from foundation.models import PolymorphicRoot
 
@@ -65,6 +66,8 @@ class Declaration(Generic[M]):
     authored         it runs later with its author's authority: the dataset stores the author and keeps versions
     is_document      states, numbers and voiding of spec 03, 3.5 apply
     abstract         has no rows of its own type (Parties, Documents)
+    definition_version, former_attributes   of a custom entity: the version of its definition, and API name of each
+                     attribute that was changed → what it was, the oldest first
     cache_version    name in foundation.cache_versions that each commit of an entity or of its children bumps
     admin            options of its admin pages
     """
@@ -99,6 +102,8 @@ class Declaration(Generic[M]):
     left_to_roles: ClassVar[frozenset[str]] = frozenset()
     authored: ClassVar[bool] = False
     is_document: ClassVar[bool] = False
+    definition_version: ClassVar[int] = 0
+    former_attributes: ClassVar[Mapping[str, tuple[FormerAttribute, ...]]] = {}
     abstract: ClassVar[bool] = False
     cache_version: ClassVar[str] = ""
     admin: ClassVar[AdminOptions] = AdminOptions()

@@ -9,7 +9,7 @@ from rest_framework.request import Request
 
 from foundation import errors
 from identity.authentication import TABLE_API, authenticate, authenticated
-from identity.basic import has_basic_credentials, identify_basic, personal_token
+from identity.basic import has_basic_credentials, identify_again, identify_basic
 from identity.context import CallContext, Caller
 from identity.credentials import read_credential
 from identity.token_identity import identify
@@ -40,18 +40,17 @@ class TableAuthentication(BaseAuthentication):
 
 
 def has_same_rights(request: HttpRequest, context: CallContext) -> bool:
-    """Whether the token of an answered request still gives the rights of its context.
+    """Whether the token or password of an answered request still gives the rights of its context.
 
     Closes the connection of the thread, which is that of an answer and not of a request.
 
     A token that has only expired does, so that an answer may take longer than a token is valid. The DPoP proof is not
-    checked again, nor a password. While the database is not available, nothing is known to have changed.
+    checked again, because it is of the request. While the database is not available, nothing is known to have changed.
     """
     try:
-        token = personal_token(request) if has_basic_credentials(request) else read_credential(request.META)
-        if token is None:
-            return True
-        renewed = authenticated(request, identify(token))
+        is_basic = has_basic_credentials(request)
+        identity = identify_again(request) if is_basic else identify(read_credential(request.META))
+        renewed = authenticated(request, identity)
     except errors.PlatformError as error:
         return error.code is errors.TOKEN_EXPIRED or isinstance(error, errors.Unavailable)
     except Error:

@@ -9,6 +9,7 @@ attribute              columns
 =====================  =========================================================
 Id, DocumentId         `Id`, `Document_Id`
 a reference Customer   `Customer_Id`, and in filters `Customer_Reference/…`
+the document of lines  also `Document_Id`, and in filters `Document_Reference/…`
 an amount Price        `Price_Value`, `Price_Currency_Id`
 a quantity Weight      `Weight_Value`, `Weight_Unit_Id`
 an enum, a state       the member's number
@@ -44,6 +45,7 @@ from foundation.kinds import Kind
 from foundation.versioned_cache import VersionedCache
 
 PROPERTY_VALUES = "Gen_Property_Values"
+_DOCUMENT = "Document"
 
 _TYPES = {
     Kind.GUID: ColumnType.GUID,
@@ -204,6 +206,9 @@ def _columns(repository: Repository[Any]) -> Iterator[Column]:
     own = list(_own(repository))
     for attribute in own:
         yield _column(attribute)
+    header = _document_of_lines(repository)
+    if header is not None:
+        yield Column(f"{_DOCUMENT}_Id", (header.name,), ColumnType.GUID, True)
     for attribute in own:
         if attribute.is_measured and attribute.measure:
             name = f"{split_at_capitals(attribute.name)}_{_MEASURES[attribute.kind]}"
@@ -214,6 +219,16 @@ def _columns(repository: Repository[Any]) -> Iterator[Column]:
                 name = f"{split_at_capitals(attribute.name)}_{code.upper()}"
                 yield Column(name, (attribute.name, code.upper()), ColumnType.STRING, True, True)
     yield from _calculated(repository)
+
+
+def _document_of_lines(repository: Repository[Any]) -> Attribute | None:
+    """The owner of lines, if it is a document whose reference has a name of its own, such as SalesOrder.
+
+    The model facts give such lines a second reference to it, Document.
+    """
+    owner = repository.owner
+    is_own_name = owner is not None and _DOCUMENT not in repository.attributes
+    return owner if owner is not None and is_own_name and repositories[owner.target].is_document else None
 
 
 def _column(attribute: Attribute) -> Column:
@@ -269,3 +284,7 @@ def _references(repository: Repository[Any]) -> Iterator[Reference]:
         if attribute.is_reference:
             name = f"{split_at_capitals(attribute.name)}_Reference"
             yield Reference(name, (attribute.name,), repositories[attribute.target])
+    header = _document_of_lines(repository)
+    if header is not None:
+        base = next(_bases(repositories[header.target]))
+        yield Reference(f"{_DOCUMENT}_Reference", (header.name,), base)

@@ -32,8 +32,6 @@ from domain.table_api.catalogue import Column, Table
 from domain.table_api.property_values import KEY, property_values
 from domain.table_api.table_query import TableColumn, TableQuery
 from domain.table_api.translation import check_options, selected_columns, translated, unknown_table
-from foundation import errors
-from foundation.messages import TranslatableMessage as Message
 from identity.context import CallContext
 
 #: A $top from this value on means all rows, which need no order: clients send $top=500000000 for "all".
@@ -213,8 +211,6 @@ def _planner(table: Table, options: ast.QueryOptions, ctx: CallContext) -> tuple
     """A planner for translated options, and these. Raises NotFound for a table that is hidden from the caller."""
     if not readable(table, ctx):
         raise unknown_table(table.name)
-    if table.repository is None and ctx.at is not None:
-        raise errors.NotSupported(Message("${0} in this place", "at"), target="$at")
     over_attributes = translated(options, table)
     aliases = {alias.name: alias.value for alias in over_attributes.aliases}
     return Planner(Access.of(ctx), ShapeKey(), aliases), over_attributes

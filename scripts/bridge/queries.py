@@ -10,10 +10,13 @@ from typing import Any
 
 from domain.model import custom_properties
 from domain.model.attributes import Attribute
+from domain.model.custom_properties import Definition
+from domain.model.custom_values import canonical_text
 from domain.model.naming import near
 from domain.model.repository import Repository
 from domain.model.values import parse_input
 from foundation import errors, like_patterns
+from foundation.guids import is_guid
 from foundation.kinds import Kind
 from foundation.messages import TranslatableMessage as Message
 from foundation.texts import utc_text
@@ -26,6 +29,8 @@ MAX_VALUES = 25_000
 OPTIONS = ("fetch", "orderBy", "filter")
 #: Any character, line breaks included, in patterns of matchesPattern.
 _ANY = r"[\s\S]"
+#: Kinds of custom properties whose canonical text is a literal of $filter.
+_UNQUOTED = frozenset({Kind.DECIMAL, Kind.DATE, Kind.DATETIME, Kind.BOOL})
 #: Formats a script's value as a literal.
 Literal = Callable[[Any], str]
 
@@ -93,7 +98,7 @@ def _attribute(
 ) -> str:
     if custom_properties.is_name(name):
         known = custom_properties.definition(repository.name, name)
-        return _comparisons(known.api_name, None, value, _text_literal)
+        return _comparisons(known.api_name, None, value, lambda item: _custom_literal(known, item, entity_id))
     attribute = repository.attribute(name) or repository.attribute_behind(name)
     if attribute is None:
         hint = near(name, repository.attributes)
@@ -221,6 +226,17 @@ def literal_text(attribute: Attribute, value: Any) -> str:
         case str():
             return value if attribute.kind is Kind.GUID else _text_literal(value)
     raise _wrong(attribute.name, Message("it cannot be compared"))
+
+
+def _custom_literal(known: Definition, value: Any, entity_id: Callable[[Any], str | None]) -> str:
+    """A value of a custom property, also as CustomPropertyValue; of a Reference its code, or an entity or its guid."""
+    id = entity_id(value)
+    if isinstance(value, dict) and id is None and "Value" in value:
+        id, value = value.get("ValueId"), value["Value"]
+    if known.property_type == "Reference" and (id is not None or is_guid(str(value))):
+        return str(id or value)
+    text = canonical_text(known, value)
+    return text if known.kind in _UNQUOTED else _text_literal(text)
 
 
 def _text_literal(value: Any) -> str:

@@ -15,16 +15,21 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.test import Client
 from pytest_django import Settings
 
 from domain.table_api import rows, streams
 from domain.table_api.streams import RightsEnded
-from identity.models import RoleUser
+from foundation import cache_versions
+from foundation.fields import utc_now
+from identity.changes import tokens_revoked
+from identity.models import ReferenceToken, Role, RoleUser, TrustedApplication
 from platform_site.serving import pipes
 from platform_site.serving.exchange import ResponseHead
 from tests.domain.conftest import api, fresh_process, world
 from tests.domain.security.conftest import Library, caller, give_role, library, person
 from tests.domain.table_api.conftest import Tables, tables_of
+from tests.domain.table_api.test_callers import basic
 from tests.support.api import Answer
 
 __all__ = ["api", "fresh_process", "library", "world"]
@@ -73,6 +78,53 @@ def test_an_answer_ends_with_the_rights_of_its_caller(library: Library) -> None:
     parts = parts_of(reader("first").get(f"{BOOKS}?$format=ndjson"))
     next(parts)
     RoleUser.objects.filter(user__login="first").delete()
+    with pytest.raises(RightsEnded):
+        list(parts)
+
+
+@pytest.mark.parametrize("change", ["nothing", "password", "disabled user", "disabled application", "second factor"])
+def test_an_answer_by_password_ends_when_that_opens_no_other_one(
+    library: Library, settings: Settings, change: str
+) -> None:
+    settings.TABLE_API_PASSWORD_APPLICATION = "Spreadsheets"
+    TrustedApplication.objects.create(
+        application_uri="Spreadsheets", name="Spreadsheets", scope="read", impersonate_as_internal_user_allowed=True
+    )
+    user = person("first")
+    give_role(user, {"Library.Books": "r"})
+    user.set_password("a-good-Password-4711")
+    user.save()
+    parts = parts_of(basic("first", "a-good-Password-4711", f"{BOOKS}?$format=ndjson"))
+    next(parts)
+    match change:
+        case "password":
+            user.set_password("another-Password-4712")
+        case "nothing":
+            pass
+        case "disabled user":
+            user.active = False
+        case "disabled application":
+            TrustedApplication.objects.update(is_enabled=False)
+        case _:
+            RoleUser.objects.create(user=user, role=Role.objects.create(name="guarded", required_factor="SecondFactor"))
+    user.save()
+    cache_versions.expire()
+    if change == "nothing":
+        assert b"".join(parts)
+        return
+    with pytest.raises(RightsEnded):
+        list(parts)
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "Basic"])
+def test_an_answer_ends_with_its_token(library: Library, scheme: str) -> None:
+    user = person("first")
+    give_role(user, {"Library.Books": "r"})
+    token, path = caller(user, scopes="read").token, f"{BOOKS}?$format=ndjson"
+    parts = parts_of(basic("first", token, path) if scheme == "Basic" else Tables(Client(), token).get(path))
+    next(parts)
+    ReferenceToken.objects.update(revoked=utc_now())
+    tokens_revoked()
     with pytest.raises(RightsEnded):
         list(parts)
 

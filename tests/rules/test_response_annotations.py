@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 import pytest
 
+from domain.odata.invoke import importing
 from domain.odata.message.response_annotations import MAX_TRACE_HEADER_BYTES, trace_header
 from foundation import cache_versions
 from identity.models import User
@@ -281,3 +282,14 @@ def test_of_each_rule_the_newest_stay(db: None, monkeypatch: pytest.MonkeyPatch)
     trace_log.pending.flush()
     assert [entry["Rule"] for _, entry in trace_log.newest(one)] == [4, 3, 2]
     assert len(trace_log.newest(other)) == 1
+
+
+def test_an_import_of_all_objects_keeps_a_bounded_number_of_traces(
+    api: Api, warned: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importing, "CHUNK", 2)
+    monkeypatch.setattr(importing, "TRACES_KEPT", 3)
+    objects = [{"@odata.type": "Erp.General_Currencies_Currency", **DOLLAR, "CurrencySign": f"U{n}"} for n in range(8)]
+    answer = api.post("Import", {"transaction": "all-objects", "objects": objects}, Prefer=TRACE)
+    body = body_of(answer)
+    assert (body["@erpnet.result"], len(body["@erpnet.trace"])) == ("success", 3)

@@ -131,6 +131,97 @@ def test_custom_properties_are_found_by_their_api_name(api: Api, world: World) -
     assert console(api, source).split("\n") == ["1 true K 7 K 7 null", 'L 8 ["shelf no"]', "null", "203"]
 
 
+CUSTOM_TYPES: list[tuple[str, dict[str, str], str, str, dict[str, str]]] = [
+    (
+        "Date",
+        {},
+        "'2024-02-29'",
+        "'2024-03-01'",
+        {
+            "'2024-02-29'": "D1",
+            "new Date('2024-02-29')": "D1",
+            "{greaterthanorequal: new Date('2024-03-01T00:00:00Z')}": "D2",
+            "{lessthanorequal: '2024-02-29'}": "D1",
+            "{in: ['2024-02-29', '2024-03-01']}": "D1 D2",
+            "{lessthanorequal: '2024-02-29', includeNulls: true}": "D1 D3",
+            "null": "D3",
+        },
+    ),
+    (
+        "DateTime",
+        {},
+        "'2024-02-29T10:00:00Z'",
+        "'2024-02-29T10:00:00.5Z'",
+        {
+            "'2024-02-29T12:00:00+02:00'": "D1",
+            "new Date('2024-02-29T10:00:00Z')": "D1",
+            "{greaterthanorequal: new Date('2024-02-29T10:00:00.250Z')}": "D2",
+        },
+    ),
+    ("Boolean", {}, "true", "false", {"true": "D1", "false": "D2", "'true'": "D1", "{in: [true, false]}": "D1 D2"}),
+    (
+        "Number",
+        {},
+        "5",
+        "10.50",
+        {"5": "D1", "5.0": "D1", "'5.00'": "D1", "{greaterthanorequal: 9}": "D2", "{in: [10.5, null]}": "D2 D3"},
+    ),
+    ("Text", {}, "'5'", "'true'", {"5": "D1", "'5'": "D1", "'true'": "D2", "{contains: 'ru'}": "D2"}),
+    (
+        "Reference",
+        {"AllowedValuesEntityName": "Library_Books"},
+        "'A1'",
+        "'A2'",
+        {
+            "'A1'": "D1",
+            "books.query({Code: 'A1'})[0]": "D1",
+            "books.query({Code: 'A2'})[0].Id": "D2",
+            "books.query({Code: 'D1'})[0].CustomProperties['p']": "D1",
+            "{in: [books.query({Code: 'A1'})[0], 'A2']}": "D1 D2",
+            "{equals: null}": "A1 A2 B1 B2 D3",
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize("kind, others, first, second, found", CUSTOM_TYPES, ids=[each[0] for each in CUSTOM_TYPES])
+def test_custom_properties_of_each_type(
+    api: Api,
+    books: list[str],
+    kind: str,
+    others: dict[str, str],
+    first: str,
+    second: str,
+    found: dict[str, str],
+) -> None:
+    from foundation import cache_versions
+
+    definition = {"Code": "p", "Name": {"EN": "P"}, "EntityName": "Library_Books", "PropertyType": kind, **others}
+    api.create("Systems_Bpm_CustomProperties", definition)
+    cache_versions.expire()
+    make = f"""
+        const books = Domain.Library.BooksRepository;
+        const made = ['D1', 'D2', 'D3'].map(code => books.createNew({{Code: code, Title: 'T'}}));
+        made[0].CustomProperties['p'] = {first};
+        made[1].CustomProperties['p'] = {second};
+        Transaction.commit();
+    """
+    console(api, make)
+    listed = ", ".join(found)
+    source = f"""
+        const books = Domain.Library.BooksRepository;
+        for (const value of [{listed}]) {{
+            let codes;
+            try {{
+                const rows = books.query({{CustomProperty_p: value}}, {{orderBy: 'Code'}});
+                codes = rows.map(book => book.Code).filter(code => {json.dumps(kind)} == 'Reference' || code >= 'D');
+                console.log(codes.join(' '));
+            }} catch (error) {{ console.log(error.message) }}
+        }}
+    """
+    assert dict(zip(found, console(api, source).split("\n"), strict=True)) == found
+
+
 def test_options(api: Api, books: list[str]) -> None:
     source = """
         const books = Domain.Library.BooksRepository;

@@ -30,6 +30,7 @@ from domain.dataset.tables.history import (
 from domain.dataset.tables.row_storage import CHUNK, insert_raw, quote
 from domain.dataset.unit.change_tracker import ChangeTracker
 from domain.model.attributes import Attribute
+from domain.model.former_attributes import DECIMALS, DEFINITION
 from domain.model.registry import derived
 from domain.model.repository import Repository
 from domain.model.values import round_to_scale
@@ -43,7 +44,6 @@ CUSTOM = "@custom"
 LONGEST_TEXT = 2_000
 _RULES_LENGTH = 254
 _LONG_KINDS = frozenset({Kind.STRING, Kind.MULTILANGUAGE, Kind.BINARY})
-_DECIMALS = frozenset({Kind.DECIMAL, Kind.AMOUNT, Kind.QUANTITY})
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,7 @@ class _Kept:
     names      API names
     decimals   decimal attributes, with functions that write a number at the scale of the attribute
     masked     masked attributes, with their masks
+    blobs      binary attributes
     long       attributes that may have more than LONGEST_TEXT characters
     """
 
@@ -100,6 +101,7 @@ class _Kept:
     name_set: frozenset[str]
     decimals: tuple[tuple[str, Callable[[Decimal], str]], ...]
     masked: tuple[tuple[str, Mask], ...]
+    blobs: tuple[str, ...]
     long: tuple[str, ...]
 
 
@@ -120,10 +122,11 @@ def _kept_with_blobs(repository: Repository[Any]) -> _Kept:
 def _build(repository: Repository[Any], level: int) -> _Kept:
     kept = [each for each in repository.attributes.values() if is_kept(each, level)]
     masked = tuple((each.name, mask) for each in kept if (mask := mask_of(repository, each.name)) is not None)
-    decimals = tuple((each.name, _at_scale(each)) for each in kept if each.kind in _DECIMALS and each.scale is not None)
+    decimals = tuple((each.name, _at_scale(each)) for each in kept if each.kind in DECIMALS and each.scale is not None)
     long = tuple(each.name for each in kept if each.kind in _LONG_KINDS and (each.max_length or 10**9) > LONGEST_TEXT)
     names = tuple(each.name for each in kept)
-    return _Kept(names, frozenset(names), decimals, masked, long)
+    blobs = tuple(each.name for each in kept if each.kind is Kind.BINARY)
+    return _Kept(names, frozenset(names), decimals, masked, blobs, long)
 
 
 def _at_scale(attribute: Attribute) -> Callable[[Decimal], str]:
@@ -231,9 +234,14 @@ def _before(record: Record, kept: _Kept) -> str:
     """The entity as it was before the change, as JSON."""
     values = {**record.values, **record.original_values} if record.original_values else record.values
     result = {name: value for name in kept.names if (value := values.get(name)) is not None}
+    for name in kept.blobs:
+        # A missing one differs from one that a lower level did not keep.
+        result.setdefault(name, None)
     custom = record.original_custom if record.custom_changed else record.custom
     if custom:
         result[CUSTOM] = custom
+    if version := record.repository.definition_version:
+        result[DEFINITION] = version
     return _json(result, kept)
 
 

@@ -61,6 +61,10 @@ def _note(limit: datetime.datetime, names: list[str]) -> None:
     """Set `tracked_since` to the limit, in the settings that apply to these repositories."""
     own = set(RepositoryTracking.objects.filter(repository_name__in=names).values_list("repository_name", flat=True))
     concerned = [*own, DEFAULTS] if any(root_of(repositories[name]).name not in own for name in names) else [*own]
-    old = RepositoryTracking.objects.filter(repository_name__in=concerned, tracked_since__lt=limit)
-    if old.update(tracked_since=limit):
+    settings = RepositoryTracking.objects.filter(repository_name__in=concerned)
+    moved = [
+        settings.filter(**{f"{name}__lt": limit}).update(**{name: limit})
+        for name in ("tracked_since", "others_tracked_since")
+    ]
+    if any(moved):
         cache_versions.bump(CACHE_VERSION)

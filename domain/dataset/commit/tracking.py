@@ -45,6 +45,12 @@ class Tracking:
     since: datetime.datetime | None
     retention_days: int
 
+    def known_since(self, now: datetime.datetime) -> datetime.datetime | None:
+        """The time since which changes are certain to be kept, since older ones may be deleted at any time; or None."""
+        if self.since is None or not self.retention_days:
+            return self.since
+        return max(self.since, now - datetime.timedelta(days=self.retention_days))
+
 
 def default_level(repository: Repository[Any]) -> int:
     """The level of a root repository without a setting."""
@@ -66,7 +72,9 @@ def root_of(repository: Repository[Any]) -> Repository[Any]:
 def _load() -> Mapping[str, Tracking]:
     rows = {row.repository_name: row for row in RepositoryTracking.objects.all()}
     everywhere = rows.get(DEFAULTS)
-    began = everywhere.tracked_since if everywhere is not None else None
+    began, others_began = (
+        (None, None) if everywhere is None else (everywhere.tracked_since, everywhere.others_tracked_since)
+    )
     if began is None:
         # The settings row was deleted: the history begins with the oldest change set that is left.
         began = ObjectChangeset.objects.aggregate(oldest=Min("change_time_utc"))["oldest"] or utc_now()
@@ -82,10 +90,10 @@ def _load() -> Mapping[str, Tracking]:
             level = TRACKING_LEVEL.members[everywhere.tracking_level]
         if own is not None and own.tracking_level is not None:
             level = TRACKING_LEVEL.members[own.tracking_level]
-        since = began
+        since = began if default_level(root) >= ATTRIBUTES else others_began or began
         if own is not None and own.tracked_since is not None:
             # With the level of all it lost changes when all did.
-            since = own.tracked_since if own.tracking_level is not None else max(own.tracked_since, began)
+            since = own.tracked_since if own.tracking_level is not None else max(own.tracked_since, since)
         kept = days if own is None or own.retention_days is None else own.retention_days
         result[repository.name] = Tracking(level, since if level >= ATTRIBUTES else None, kept)
     return result
@@ -106,15 +114,12 @@ def tracking_of(repository: Repository[Any]) -> Tracking:
     return tracking()[repository.name]
 
 
-def as_of(moment: datetime.datetime) -> AsOf:
-    """The time for reads, with the repositories whose history does not reach back to it."""
-    now = utc_now()
+def as_of(moment: datetime.datetime, *, now: datetime.datetime | None = None) -> AsOf:
+    """The time for reads, with the repositories whose history does not reach back to it (now: utc_now)."""
+    now = now or utc_now()
     unknown: dict[str, datetime.datetime | None] = {}
     for name, kept in tracking().items():
-        since = kept.since
-        if since is not None and kept.retention_days:
-            # Older changes may be deleted at any time.
-            since = max(since, now - datetime.timedelta(days=kept.retention_days))
+        since = kept.known_since(now)
         if since is None or since > moment:
             unknown[name] = since
     return AsOf(moment, unknown, tuple(sorted(unknown)))

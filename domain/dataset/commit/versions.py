@@ -23,6 +23,7 @@ from domain.dataset.records.record import Record
 from domain.dataset.tables.history import ATTRIBUTES, ObjectChange
 from domain.model.attributes import Attribute
 from domain.model.custom_properties import definitions
+from domain.model.former_attributes import former_names, in_present_form
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.model.values import thaw
@@ -67,7 +68,11 @@ def versions_of(repository: Repository[Any], id: str, limit: int) -> list[Versio
     result: list[Version] = []
     for row in rows:
         changed = orjson.loads(row.changes) if row.changes and row.operation == "Update" else {}
-        names = [each.name for each in shown_attributes(repository) if each.name in changed]
+        names = [
+            each.name
+            for each in shown_attributes(repository)
+            if not changed.keys().isdisjoint((each.name, *former_names(repository, each.name)))
+        ]
         names += [name for name in changed if name.startswith("@")]
         if row.operation == "Update":
             touched = {collections.get(part, part) for part in parts.get(str(row.changeset_id), ())}
@@ -134,7 +139,7 @@ def documents_at(record: Record, numbers: Collection[int]) -> dict[int, Document
             if operation == "Create":
                 state.pop((name, entity), None)
             elif old is not None:
-                state[name, entity] = orjson.loads(old)
+                state[name, entity] = in_present_form(repositories[name], orjson.loads(old))
     for wanted in numbers:
         result.setdefault(wanted, _tree(record.repository, record.id, state))
     return result

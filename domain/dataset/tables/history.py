@@ -116,11 +116,14 @@ class RepositoryTracking(AggregateRoot):
 
     repository_name  of a root repository, or `*` for all that have no row
     retention_days   null: as `*`, there HISTORY_DAYS of the settings
-    tracked_since    time since which all changes of attributes are known; null below level 3
+    tracked_since    time since which all changes of attributes are known; null below level 3. Of `*`: for repositories
+                     that have level 3 by their kind
+    others_tracked_since  of `*`: the same for the other repositories, which only its level tracks
     tracking_level   null: by the kind of the repository (domain.dataset.commit.tracking)
     """
 
     repository_name = models.CharField(max_length=128)
+    others_tracked_since = models.DateTimeField(null=True, blank=True)
     retention_days = models.PositiveIntegerField(null=True, blank=True)
     tracked_since = models.DateTimeField(null=True, blank=True)
     tracking_level = EnumField(TRACKING_LEVEL, null=True, blank=True)

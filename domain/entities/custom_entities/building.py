@@ -120,6 +120,8 @@ def _declare(
         "api_names": {each.python_name: each.name for each in definition.attributes},
         "children": tuple(Child(each.collection, each.name) for each in sorted(children, key=lambda each: each.name)),
         "admin": AdminOptions(columns=tuple(_columns(definition))),
+        "definition_version": definition.version,
+        "former_attributes": {each.name: each.former for each in definition.attributes if each.former},
     }
     if definition.code in by_name:
         members["code_member"] = by_name[definition.code].python_name

@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import orjson
+
 from domain.entities.custom_entities.enumerations import Member, numbered
+from domain.model.former_attributes import FormerAttribute
 from domain.model.registry import repositories
 from foundation.enums import EnumType
 
@@ -29,6 +32,7 @@ class AttributeDefinition:
     """One attribute: a row of Systems.Bpm.CustomEntityAttributes.
 
     members, enum_name   of an Enumeration; the name of its type is Custom.Fleet.Cars.Fuel
+    former               what it was before changes of the definition, the oldest first
     """
 
     id: str
@@ -44,6 +48,7 @@ class AttributeDefinition:
     unique: bool
     members: tuple[Member, ...] = ()
     enum_name: str = ""
+    former: tuple[FormerAttribute, ...] = ()
 
     @cached_property
     def python_name(self) -> str:
@@ -64,6 +69,8 @@ class AttributeDefinition:
 class EntityDefinition:
     """One entity. `owner` is the dotted name of the repository that owns it; "" for a root.
 
+    version       ObjectVersion of the stored definition with which it was built. A later one without other changes is
+                  the same definition
     is_document   it is derived from General.Documents.Documents, whose table has the attributes common to all documents
     """
 
@@ -78,6 +85,7 @@ class EntityDefinition:
     is_document: bool
     uniques: tuple[tuple[str, ...], ...]
     attributes: tuple[AttributeDefinition, ...]
+    version: int = field(default=0, compare=False)
 
     @cached_property
     def table(self) -> str:
@@ -133,6 +141,7 @@ class EntityDefinition:
 
 def read(entity: Any, attributes: Iterable[Any]) -> EntityDefinition:
     """The definition of a row of CustomEntities and its attributes: model instances, or records of a dataset."""
+    former = read_former(getattr(entity, "former_attributes", None))
     return EntityDefinition(
         id=str(entity.id),
         name=entity.name or "",
@@ -148,14 +157,21 @@ def read(entity: Any, attributes: Iterable[Any]) -> EntityDefinition:
             for group in (entity.unique_constraints or "").split(";")
             if group.strip()
         ),
+        version=getattr(entity, "object_version", None) or 0,
         attributes=tuple(
-            _read_attribute(row, entity.name or "")
+            _read_attribute(row, entity.name or "", former.get(str(row.id), ()))
             for row in sorted(attributes, key=lambda row: (row.attribute_no or 0, str(row.id)))
         ),
     )
 
 
-def _read_attribute(row: Any, entity: str) -> AttributeDefinition:
+def read_former(text: str | None) -> dict[str, tuple[FormerAttribute, ...]]:
+    """Guid of each changed attribute → what it was (domain.entities.custom_entities.former)."""
+    stored: dict[str, list[list[Any]]] = {} if text is None else orjson.loads(text)
+    return {id: tuple(FormerAttribute(*each) for each in formers) for id, formers in stored.items()}
+
+
+def _read_attribute(row: Any, entity: str, former: tuple[FormerAttribute, ...]) -> AttributeDefinition:
     kind = str(row.attribute_type)
     places = DECIMAL_PLACES if row.decimal_places is None else row.decimal_places
     return AttributeDefinition(
@@ -172,6 +188,7 @@ def _read_attribute(row: Any, entity: str) -> AttributeDefinition:
         unique=bool(row.is_unique),
         members=members_of(row) if kind == ENUMERATION else (),
         enum_name=f"{entity}.{row.name or ''}" if kind == ENUMERATION else "",
+        former=former,
     )
 
 

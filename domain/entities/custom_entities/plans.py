@@ -21,6 +21,7 @@ from domain.entities.custom_entities.definitions import (
     AttributeDefinition,
     EntityDefinition,
 )
+from domain.entities.custom_entities.former import members_now, store_former
 from domain.model.registry import repositories
 
 
@@ -46,10 +47,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The steps of a change, in order."""
+    """The steps of a change, in order, and what is executed after them."""
 
     name: str
     steps: tuple[Step, ...]
+    finish: Callable[[], None]
 
     @property
     def losses(self) -> tuple[Step, ...]:
@@ -70,18 +72,20 @@ class Plan:
         """Execute every step in the open transaction."""
         for step in self.steps:
             step.run()
+        self.finish()
 
 
 def plan(old: EntityDefinition | None, new: EntityDefinition | None) -> Plan:
     """The plan from the stored definition to the new one; None: it does not exist before or after."""
+    finish = _nothing
     name = new.name if new is not None else old.name if old is not None else ""
     if new is None:
         steps = [] if old is None else [_drop(old)]
     elif old is None:
         steps = [Step(_("The table %(name)s is created.") % {"name": new.table}, partial(_create, new))]
     else:
-        steps = list(_change(old, new))
-    return Plan(name, tuple(steps))
+        steps, finish = list(_change(old, new)), partial(store_former, old, new)
+    return Plan(name, tuple(steps), finish)
 
 
 def _drop(old: EntityDefinition) -> Step:
@@ -242,15 +246,15 @@ def _change_attribute(
 def _change_members(
     old: EntityDefinition, before: AttributeDefinition, after: AttributeDefinition, field: models.Field[Any, Any]
 ) -> Iterator[Step]:
-    """A new member with the number of a removed one is that one renamed. The table stores names, so rows change."""
-    gone = {number: name for name, number in before.members if name not in dict(after.members)}
-    renamed = {gone[number]: name for name, number in after.members if number in gone}
+    """The table stores the names of members, so rows change."""
+    now = members_now(before, after)
+    renamed = {name: new for name, new in now.items() if new is not None and new != name}
     if renamed:
         names = ", ".join(f"{name} → {new}" for name, new in renamed.items())
         text = _("The members of %(name)s are renamed: %(names)s.") % {"name": after.name, "names": names}
         seconds = tables.write_seconds(tables.count_values(old, before, renamed))
         yield Step(text, partial(tables.replace_values, old, after, renamed), seconds=seconds)
-    removed = [name for name in gone.values() if name not in renamed]
+    removed = [name for name, new in now.items() if new is None]
     rows = tables.count_values(old, before, removed)
     if not rows:
         return

@@ -39,6 +39,8 @@ logger = logging.getLogger(__name__)
 CHUNK, CHUNK_SIZE = 200, 16 * 1024 * 1024
 #: Maximum of different warnings that an import keeps of its commits.
 WARNINGS_KEPT = 100
+#: As many as one dataset keeps; an import in all-objects mode has one for each chunk.
+TRACES_KEPT = 1_000
 TransactionMode = Literal["per-object", "all-objects"]
 
 
@@ -63,7 +65,7 @@ class ImportSummary:
     error      of the first failed object
     warnings   of rules, in all-objects mode, where a commit's warnings belong to no single object; at most
                WARNINGS_KEPT different ones
-    traces     of rules, likewise
+    traces     of rules, likewise; at most TRACES_KEPT
     """
 
     succeeded: int = 0
@@ -76,7 +78,7 @@ class ImportSummary:
 
     def note_rules(self, dataset: Dataset) -> None:
         """Add the warnings and traces of the rules that ran on the dataset."""
-        self.traces += dataset.traces
+        self.traces += dataset.traces[: TRACES_KEPT - len(self.traces)]
         for warning in dataset.warnings:
             if len(self.warnings) < WARNINGS_KEPT and warning not in self.warnings:
                 self.warnings.append(warning)

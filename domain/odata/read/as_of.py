@@ -74,22 +74,24 @@ def versions_between(request: ODataRequest, target: targets.Entity, representati
     options = request.options
     if options.at is not None:
         raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$at", Message("it cannot stand beside $from"), target="$at")
-    until = utc_now() if options.to_time is None else moment_of("$to", options.to_time)
-    known = tracking_of(target.repository).since or until
+    now = utc_now()
+    until = now if options.to_time is None else moment_of("$to", options.to_time)
+    if options.from_time is not None:
+        since = moment_of("$from", options.from_time)
+        if since > until:
+            raise errors.BadRequest(errors.BAD_QUERY_OPTION, "$to", Message("it is before $from"), target="$to")
+    else:
+        # The entity may be older than its history. A read as of a time before the history is refused.
+        since = min(tracking_of(target.repository).known_since(now) or until, until)
     changes = ObjectChange.objects.filter(
-        entity_item_id=target.key, change_time_utc__gte=known, change_time_utc__lte=until
+        entity_item_id=target.key, change_time_utc__gt=since, change_time_utc__lte=until
     )
     times = changes.order_by("change_time_utc").values_list("change_time_utc", flat=True).distinct()
-    if options.from_time is None:
-        # An entity without later changes has only its current version.
-        begun = list(times[: _MOST_VERSIONS + 1]) or [until]
-    else:
-        since = moment_of("$from", options.from_time)
-        begun = [since, *times.filter(change_time_utc__gt=since)[:_MOST_VERSIONS]]
+    begun = [since, *times[:_MOST_VERSIONS]]
     versions: list[dict[str, Any]] = []
     bare = replace(options, from_time=None, to_time=None)
     for moment, ended in zip_longest(begun[:_MOST_VERSIONS], begun[1 : _MOST_VERSIONS + 1]):
-        context = request.context.with_(at=as_of(moment))
+        context = request.context.with_(at=as_of(moment, now=now))
         found = query.read_entity(target.repository, target.key, bare, context, representation)
         if found is None:
             continue

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from domain.model.custom_properties import definitions
+from domain.model.former_attributes import former_names
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from domain.query.base.access import Access
@@ -71,9 +72,10 @@ def hidden_references(access: Access) -> Iterator[tuple[str, tuple[str, ...]]]:
     """
     for repository in repositories:
         hidden = tuple(
-            name
+            key
             for name, reference in repository.references.items()
             if not access.readable(repositories[reference.target]) or access.restricts(repositories[reference.target])
+            for key in (name, *former_names(repository, name))
         )
         codes = [f"@{known.code}" for known in definitions(repository.name).values() if access.restricts_values(known)]
         if codes:

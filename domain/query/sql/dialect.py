@@ -90,6 +90,14 @@ class Dialect:
         """An attribute's value in the JSON text of a change (ObjectChange.old_values), as its column stores it."""
         raise NotImplementedError
 
+    def is_kept(self, stored: str, name: str) -> str:
+        """The condition that the JSON text of a change has the member, if only as null."""
+        raise NotImplementedError
+
+    def rescaled(self, value: str, before: int, after: int) -> str:
+        """A decimal as a column of `after` places stores it, of one as a column of `before` places does."""
+        raise NotImplementedError
+
     def placeholder(self, value_type: ValueType) -> str:
         """The placeholder of a parameter of the type."""
         return "%s"

@@ -164,9 +164,9 @@ class Block:
         """The value of a column at the time of the statement."""
         current, change = self._alias(source, table), self._change(source)
         there = past.was_there(source.repository, change)
-        kept = past.kept_value(self.statement.dialect, source.repository, table, column, change)
         now = f"{current}.{quote(column)}"
-        return Sql(f"CASE WHEN {change}.id IS NULL THEN {now} WHEN {there} THEN {now if kept is None else kept} END")
+        kept = past.kept_value(self.statement.dialect, source.repository, table, column, change, now)
+        return Sql(f"CASE WHEN {change}.id IS NULL THEN {now} WHEN {there} THEN {kept} END")
 
     def _change(self, source: Source) -> str:
         """The alias of the first change of the source's entity after the time of the statement."""

@@ -10,9 +10,11 @@ later change (`first_change`) or from its current row.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from domain.model.attributes import Attribute
+from domain.model.former_attributes import DECIMALS, DEFINITION, FormerAttribute
 from domain.model.registry import derived, repositories
 from domain.model.repository import Repository
 from domain.query.base.access import Access
@@ -112,16 +114,49 @@ def was_there(repository: Repository[Any], alias: str) -> str:
     return f"{alias}.operation <> 'Create' AND {alias}.repository_name IN ({_names(own_names(repository))})"
 
 
-def kept_value(dialect: Dialect, repository: Repository[Any], table: str, column: str, alias: str) -> str | None:
-    """SQL for a column's value in the history, in its stored form; None if the history does not have it."""
+def kept_value(dialect: Dialect, repository: Repository[Any], table: str, column: str, alias: str, now: str) -> str:
+    """SQL for a column's value in the history, in its stored form; `now`, its current value, if it is not there."""
     if column == "custom_property_values":
         return dialect.kept_json(f"{alias}.old_values", CUSTOM)
     if column == "concrete_repository":
         return f"{alias}.repository_name"
     attribute = _by_column(repository).get((table, column))
-    if attribute is None or attribute.secret or attribute.kind is Kind.BINARY:
-        return None
-    return dialect.kept_value(f"{alias}.old_values", attribute)
+    if attribute is None or attribute.secret:
+        return now
+    stored = f"{alias}.old_values"
+    value = _kept(dialect, stored, attribute, now)
+    formers = repository.former_attributes.get(attribute.name, ())
+    if not formers:
+        return value
+    version = f"COALESCE({dialect.kept_value(stored, _DEFINITION)}, 0)"
+    whens = (f"WHEN {version} < {each.until} THEN {_former(dialect, stored, attribute, each, now)}" for each in formers)
+    return f"CASE {' '.join(whens)} ELSE {value} END"
+
+
+def _kept(dialect: Dialect, stored: str, attribute: Attribute, now: str) -> str:
+    value = dialect.kept_value(stored, attribute)
+    if attribute.kind is not Kind.BINARY:
+        return value
+    # Only images of level 4 have pictures, and then also those that were missing.
+    return f"CASE WHEN {dialect.is_kept(stored, attribute.name)} THEN {value} ELSE {now} END"
+
+
+#: The version of the definition among the stored values, to be read like an attribute.
+_DEFINITION = Attribute(DEFINITION, "", Kind.INT, None, "", "", nullable=True, required=False)
+
+
+def _former(dialect: Dialect, stored: str, attribute: Attribute, former: FormerAttribute, now: str) -> str:
+    """SQL for the value as the column stores it now, of changes that stored the attribute in its former form."""
+    if not former.name:
+        return "NULL"
+    value = _kept(dialect, stored, replace(attribute, name=former.name, scale=former.places), now)
+    if former.members is not None:
+        # Names of members are letters and digits.
+        whens = " ".join(f"WHEN '{then}' THEN '{now}'" for then, now in former.members.items() if now is not None)
+        return f"CASE {value} {whens} END" if whens else "NULL"
+    if attribute.kind in DECIMALS and attribute.scale is not None:
+        return dialect.rescaled(value, former.places, attribute.scale)
+    return value
 
 
 @derived

@@ -208,7 +208,15 @@ class Postgresql(Dialect):
         value = f"({stored}::json ->> '{attribute.name}')"
         if attribute.kind is Kind.STATE:
             return states(value)
+        if attribute.kind is Kind.BINARY:
+            return f"decode({value}, 'base64')"
         return f"{value}::{_COLUMN_TYPES[attribute.kind]}" if attribute.kind in _COLUMN_TYPES else value
+
+    def is_kept(self, stored: str, name: str) -> str:
+        return f"({stored}::json -> '{name}') IS NOT NULL"
+
+    def rescaled(self, value: str, before: int, after: int) -> str:
+        return f"ROUND({value}, {after})"
 
     def output(self, value: Sql, value_type: ValueType) -> Sql:
         if value_type.sort in (Sort.GUID, Sort.REFERENCE):

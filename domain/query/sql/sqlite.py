@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
 from collections.abc import Callable, Sequence
 from decimal import ROUND_HALF_UP, Decimal
@@ -159,8 +160,20 @@ class Sqlite(Dialect):
                 return f"replace(substr({value}, 1, length({value}) - 1), 'T', ' ')"
             case Kind.STATE:
                 return states(value)
+            case Kind.BINARY:
+                return f"from_base64({value})"
             case _:
                 return value
+
+    def is_kept(self, stored: str, name: str) -> str:
+        return f"json_type({stored}, {_path(name)}) IS NOT NULL"
+
+    def rescaled(self, value: str, before: int, after: int) -> str:
+        if before <= after:
+            return f"({value} * {10 ** (after - before)})"
+        unit = 10 ** (before - after)
+        half = f"CASE WHEN {value} < 0 THEN -{unit // 2} ELSE {unit // 2} END"
+        return f"(({value} + {half}) / {unit})"
 
     def output(self, value: Sql, value_type: ValueType) -> Sql:
         if value_type.sort in (Sort.BOOL, Sort.DATE, Sort.DATETIME, Sort.TIME):
@@ -221,6 +234,10 @@ def _udf_datetime_moved(value: str | None, microseconds: int | None) -> str | No
     return moved.isoformat(" ")
 
 
+def _udf_from_base64(value: str | None) -> bytes | None:
+    return None if value is None else base64.b64decode(value)
+
+
 def _udf_format_date(value: str | None, pattern: str) -> str | None:
     return None if value is None else format_date(datetime.datetime.fromisoformat(value), pattern)
 
@@ -239,6 +256,7 @@ _FUNCTIONS: tuple[tuple[str, int, Callable[..., Any]], ...] = (
     ("real_rounded", 1, rounded),
     ("real_text", 1, real_text),
     ("real_scaled", 2, real_scaled),
+    ("from_base64", 1, _udf_from_base64),
     ("format_date", 2, _udf_format_date),
     ("format_number", 3, _udf_format_number),
     ("pattern_matches", 2, regex.matches),

@@ -173,6 +173,25 @@ def test_the_level_of_all_moves_the_begin_of_what_lost_changes(api: Api, world: 
     assert api.get(f"{order}?$at={before}").status_code == 400
 
 
+def test_a_level_for_all_keeps_what_was_tracked_by_kind(api: Api, world: World) -> None:
+    """Documents have level 3 anyway; products only from then on, and only as long as the level says so."""
+    everywhere = api.read(f"{SETTINGS}?$filter=RepositoryName eq '*'")["value"][0]["@odata.id"]
+    order, product = f"{ORDER_SET}({make_order(api, world)})", f"{PRODUCT_SET}({world.product})"
+    before = utc_text(utc_now())
+    for level in ("TrackObjectAndAttributeChanges", "TrackObjectAttributeAndBlobChanges", None):
+        assert api.patch(everywhere, {"TrackingLevel": level}).status_code == 204
+        cache_versions.expire()
+        after = utc_text(utc_now())
+        assert api.get(f"{order}?$at={before}").status_code == 200, level
+        assert api.get(f"{product}?$at={before}").status_code == 400
+        assert api.get(f"{product}?$at={after}").status_code == (400 if level is None else 200)
+    api.patch(product, {"Name": {"EN": "in the gap"}})
+    between = utc_text(utc_now())
+    assert api.patch(everywhere, {"TrackingLevel": "TrackObjectAndAttributeChanges"}).status_code == 204
+    cache_versions.expire()
+    assert [api.get(f"{path}?$at={between}").status_code for path in (order, product)] == [200, 400]
+
+
 def test_settings_are_for_roots_and_stay(api: Api, world: World) -> None:
     def refused(body: dict[str, Any]) -> str:
         return str(error_of(api.post(SETTINGS, body))["message"])

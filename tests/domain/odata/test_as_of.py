@@ -257,3 +257,96 @@ def test_the_versions_of_one_entity(api: Api, world: World) -> None:
     assert [each["DocumentNotes"] for each in api.read(f"{path}?$from={third}")["value"]] == ["2", "3"]
     assert api.get(f"{ORDERS}?{period}").status_code == 501
     assert api.get(f"{path}?$from=2026").status_code == 400
+
+
+def test_the_versions_of_an_entity_that_is_older_than_its_history(api: Api, world: World) -> None:
+    track(PRODUCTS)
+    path = f"{PRODUCT_SET}({world.product})"
+    first = api.read(f"{path}?$select=Name")["Name"]["EN"]
+    between = [quote(utc_now().isoformat())]
+    for notes in ("second", "third"):
+        assert api.patch(path, {"Name": {"EN": notes}}).status_code == 204
+        between.append(quote(utc_now().isoformat()))
+
+    def versions(period: str) -> list[Any]:
+        found = api.read(f"{path}?{period}&$select=Name")["value"]
+        assert [each.get("@erpnet.to") for each in found] == [each["@erpnet.from"] for each in found[1:]] + [None]
+        return [each["Name"]["EN"] for each in found]
+
+    assert versions(f"$to={between[0]}") == [first]
+    assert versions(f"$to={between[1]}") == [first, "second"]
+    assert versions(f"$to={between[2]}") == [first, "second", "third"]
+    since = RepositoryTracking.objects.get(repository_name=PRODUCTS).tracked_since
+    assert since is not None
+    assert versions(f"$from={quote(since.isoformat())}") == [first, "second", "third"]
+    for period in (
+        f"$to={quote((since - datetime.timedelta(days=1)).isoformat())}",
+        f"$from={between[1]}&$to={between[0]}",
+    ):
+        assert api.get(f"{path}?{period}").status_code == 400, period
+    RepositoryTracking.objects.filter(repository_name=PRODUCTS).update(retention_days=1)
+    cache_versions.bump("tracking")
+    cache_versions.expire()
+    assert versions(f"$to={between[2]}") == [first, "second", "third"]
+
+
+def test_values_of_custom_properties_as_a_table(api: Api, world: World) -> None:
+    """Also of entities deleted since; refused if the history does not keep one of the repositories that have some."""
+    definition = {"Code": "colour", "Name": {"EN": "Colour"}, "PropertyType": "Text"}
+    api.create("Systems_Bpm_CustomProperties", {**definition, "EntityName": "Crm_Sales_Orders"})
+    cache_versions.expire()
+    ds = Dataset(world.context)
+    orders = [f"{ORDERS}({new_order(ds, world).id})" for _ in range(2)]
+    ds.commit()
+    for order, colour in zip(orders, ("red", "green"), strict=True):
+        assert api.patch(order, {"CustomProperty_colour": colour}).status_code == 204
+    table = "Gen_Property_Values?$select=Entity_Item_Id,Property_Value,Description&$orderby=Property_Value"
+    client, before = Client(), utc_now()
+    then = rows_of_table(client, api, table)
+    assert [row["Property_Value"] for row in then[0]] == ["green", "red"]
+    assert api.patch(orders[0], {"CustomProperty_colour": "blue"}).status_code == 204
+    assert api.delete(orders[1]).status_code == 204
+    assert rows_of_table(client, api, table, before) == then
+    some = "Gen_Property_Values?$filter=Property_Value eq 'red'&$count=true"
+    assert rows_of_table(client, api, some, before)[1] == 1
+    assert rows_of_table(client, api, some)[1] == 0
+    api.create("Systems_Bpm_CustomProperties", {**definition, "EntityName": "Gen_Products"})
+    cache_versions.expire()
+    when = quote(before.isoformat())
+    answer = client.get(f"{TABLES}{table}&$at={when}", headers={"Authorization": f"Bearer {api.token}"})
+    assert (answer.status_code, "General.Products.Products" in str(answer.content)) == (400, True)
+
+
+def test_pictures_are_those_of_the_time_from_level_4_on(api: Api, world: World) -> None:
+    groups = "General_Products_ProductGroups"
+
+    def set_level(level: str) -> None:
+        RepositoryTracking.objects.update_or_create(
+            repository_name="General.Products.ProductGroups",
+            defaults={"tracking_level": level, "tracked_since": began},
+        )
+        cache_versions.bump("tracking")
+        cache_versions.expire()
+
+    began = utc_now()
+    group = api.read(f"{PRODUCT_SET}({world.product})/ProductGroup?$select=Id")["@odata.id"]
+    set_level("TrackObjectAndAttributeChanges")
+    times = [began]
+    for level, picture in (
+        ("TrackObjectAttributeAndBlobChanges", "AAEC"),
+        ("TrackObjectAttributeAndBlobChanges", None),
+        ("TrackObjectAttributeAndBlobChanges", "/v8="),
+        ("TrackObjectAndAttributeChanges", "AA=="),
+    ):
+        set_level(level)
+        times.append(utc_now())
+        assert api.patch(group, {"Picture": picture}).status_code == 204
+        times.append(utc_now())
+    kept = [api.read(f"{group}?$select=Picture&$at={quote(at.isoformat())}")["Picture"] for at in times]
+    # Of what level 3 changed the pictures are those of now.
+    assert kept == [None, None, "AAEC", "AAEC", None, None, "AA==", "AA==", "AA=="]
+    when = quote(times[2].isoformat())
+    raw = api.get(f"{group}/Picture/$value?$at={when}")
+    assert (raw.status_code, raw.content) == (200, b"\x00\x01\x02")
+    assert api.read(f"{groups}?$filter=Picture ne null&$count=true&$top=0&$at={when}")["@odata.count"] == 1
+    assert api.delete(group).status_code >= 400, "products belong to it"

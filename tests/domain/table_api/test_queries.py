@@ -43,6 +43,11 @@ def test_filters_lead_over_owners_to_the_base(tables: Tables, orders: dict[str, 
     assert ids(rows) == {orders["line 2"]}
     void = f"Sales_Order_Reference/Document_Reference/Void eq false and {date.replace('ge', 'lt')}"
     assert ids(tables.rows(f"{LINES}?$filter={void}")) == {orders["line 1"]}
+    # A line has its document by this name, too.
+    assert ids(tables.rows(f"{LINES}?$filter=Document_Reference/Void eq false and {date}")) == {orders["line 2"]}
+    assert ids(tables.rows(f"{LINES}?$filter=Document_Id eq {orders['order 1']}")) == {orders["line 1"]}
+    rows = tables.rows(f"{LINES}?$orderby=Document_Id")
+    assert [row["Document_Id"] for row in rows] == sorted(row["Sales_Order_Id"] for row in rows)
     assert ids(tables.rows(f"{ORDERS}?$filter=Document_Reference/Document_No in ('2','3')")) == {orders["order 2"]}
     currency = "Sales_Order_Reference/Document_Currency_Reference/Currency_Sign eq 'EUR'"
     assert len(tables.rows(f"{LINES}?$filter={currency}")) == 2
