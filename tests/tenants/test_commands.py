@@ -5,28 +5,34 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import socket
 import sqlite3
 import stat
+import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import psycopg
 import pytest
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
+from platform_site.management.commands import tenants as tenants_command
 from platform_site.tenants import archives, directory, process
 from platform_site.tenants.directory import Tenant, review
 from platform_site.tenants.memory import max_running_by_memory
 from platform_site.tenants.pooled_tenant import fingerprint
 from platform_site.tenants.tenant_settings import TenantError
+from tests.support.platform import ROOT
 from tests.support.postgresql_servers import replicated_servers
 from tests.support.tenants import Pool, new_pool
+from tests.support.waiting import eventually
 
 
 @pytest.fixture
@@ -40,7 +46,7 @@ def made(name: str, host: str, **settings: str) -> Tenant:
     """A tenant without a database."""
     with directory.directory_lock():
         tenant = directory.add(name, {"ALLOWED_HOSTS": host, **settings})
-    tenant.suspend(is_suspended=False)
+    tenant.mark_unfinished("")
     return tenant
 
 
@@ -379,6 +385,146 @@ def test_a_backup_restores_database_keys_and_files(root: Path, tmp_path: Path) -
     assert said(tenant) == ["before"]
     assert tenant.settings()["ALLOWED_HOSTS"] == "ada.example.com"
     assert _tenants_of(root) == ["ada"]
+
+
+def killed_at_rename(number: int, work: Callable[[], object]) -> None:
+    """Do the work in a process that is killed in place of its rename of a directory with this number, from 0."""
+    child = os.fork()
+    if child == 0:
+        rename, left = Path.rename, number
+
+        def rename_or_die(self: Path, target: Path) -> Path:
+            nonlocal left
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            left -= 1
+            return rename(self, target)
+
+        try:
+            Path.rename = rename_or_die  # type: ignore[method-assign, assignment]
+            work()
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("renames", [0, 1])
+@pytest.mark.parametrize("next_command", ["restore", "resume"])
+def test_a_killed_restore_loses_nothing(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], renames: int, next_command: str
+) -> None:
+    tenant, archive = made("ada", "ada.example.com"), str(tmp_path / "ada.tar.gz")
+    filled(tenant, "before")
+    archives.back_up(tenant, Path(archive))
+    filled(tenant, "after")
+
+    def restore() -> None:
+        with directory.directory_lock():
+            archives.restore("ada", Path(archive), root)
+
+    killed_at_rename(renames, restore)
+    assert not tenant.is_available
+    assert "ada   unfinished" in run(capsys, "list")
+    if next_command == "restore":
+        restore()
+        assert said(tenant) == ["before"]
+    else:
+        run(capsys, "resume", "ada")
+        assert said(tenant) == ["before", "after"]
+        assert (tenant.data / "secret_key").read_text() == "after"
+    assert tenant.is_available
+    assert not (tenant.path / ".data.former").exists()
+    assert [path.name for path in root.glob(".restored-*")] == ([] if next_command == "restore" else [ANY])
+
+
+def test_a_failed_restore_leaves_the_tenant_as_it_was(root: Path, tmp_path: Path) -> None:
+    tenant, archive = made("ada", "ada.example.com"), tmp_path / "ada.tar.gz"
+    filled(tenant, "before")
+    archives.back_up(tenant, archive)
+    with pytest.raises(OSError, match="nothing is here"), tenant.stopped():
+        tenant.data.rename(tenant.path / ".data.former")
+        raise OSError("nothing is here")
+    assert said(tenant) == ["before"]
+    assert tenant.is_available
+
+
+def test_a_killed_creation_is_unfinished_and_begins_again(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with directory.directory_lock():
+        eve = directory.add("eve", {"ALLOWED_HOSTS": "eve.example.com"})  # the process is killed after that
+    assert not eve.is_available
+    assert "eve   unfinished" in run(capsys, "list")
+    text = "`tenants create` of eve has not finished. If it no longer runs, run it again, or delete eve."
+    assert refusal("resume", "eve") == text
+    assert refusal("backup", "eve", str(root / "eve.tar.gz")) == text
+    assert refusal("run", "eve", "check") == text
+    with directory.directory_lock():
+        # Another command still creates it.
+        with eve.changing(), pytest.raises(TenantError, match="Another command of eve is running"):
+            directory.add("eve", {"ALLOWED_HOSTS": "eve.example.com"})
+        again = directory.add("eve", {"ALLOWED_HOSTS": "eve.example.com"})
+    again.mark_unfinished("")
+    assert again.is_available
+    assert _tenants_of(root) == ["eve"]
+
+
+def test_a_killed_creation_can_be_deleted(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with directory.directory_lock():
+        directory.add("eve", {"ALLOWED_HOSTS": "eve.example.com"})
+    run(capsys, "delete", "eve", "--confirm", "eve")
+    assert made("bob", "eve.example.com").is_available
+
+
+def test_a_tenant_that_is_suspended_while_it_is_created_stays_so(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tenants_command, "_run", lambda tenant, *words, **more: call_command("tenants", "suspend", "eve"))
+    run(capsys, "create", "eve", "--host", "eve.example.com")
+    assert "eve   suspended" in run(capsys, "list")
+
+
+@pytest.fixture
+def pool_settings(root: Path, tmp_path: Path) -> Pool:
+    """Runs commands on the tenants of `root` in processes."""
+    return Pool(tmp_path)
+
+
+@pytest.mark.process
+@pytest.mark.once
+def test_commands_at_once_on_one_tenant(pool_settings: Pool, root: Path, tmp_path: Path) -> None:
+    """While a restore waits for the tenant's processes to stop, others are refused, and a suspension is kept."""
+    tenant, archive = made("ada", "ada.example.com"), tmp_path / "ada.tar.gz"
+    filled(tenant, "before")
+    archives.back_up(tenant, archive)
+    filled(tenant, "after")
+    serving = tenant.lock()
+    assert serving is not None
+    with serving:
+        restore = subprocess.Popen(
+            [sys.executable, "manage.py", "tenants", "restore", "ada", str(archive)],
+            cwd=ROOT, env=pool_settings.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        assert eventually(lambda: not tenant.is_available)
+        refused = pool_settings.command("tenants", "backup", "ada", str(tmp_path / "other.tar.gz"))
+        assert "Another command of ada is running. Try again when it has ended." in refused.stderr
+        assert not (tmp_path / "other.tar.gz").exists()
+        assert pool_settings.command("tenants", "suspend", "ada").returncode == 0
+    assert eventually(lambda: not tenant.unfinished)
+    assert said(tenant) == ["before"]
+    assert tenant.is_suspended
+    restore.kill()  # it would prepare the database, which is none
+    restore.wait()
+
+
+def test_nothing_changes_a_tenant_during_a_backup(root: Path, tmp_path: Path) -> None:
+    tenant, archive = made("ada", "ada.example.com"), tmp_path / "ada.tar.gz"
+    filled(tenant, "ada's")
+    archives.back_up(tenant, archive)
+    text = "Another command of ada is running. Try again when it has ended."
+    with tenant.used():
+        assert refusal("restore", "ada", str(archive)) == text
+        assert refusal("delete", "ada", "--confirm", "ada") == text
+        archives.back_up(tenant, archive)
+    assert tenant.is_available
 
 
 def test_a_backup_is_restored_as_its_own_tenant_only(root: Path, tmp_path: Path) -> None:

@@ -109,9 +109,9 @@ def test_a_third_tenant_takes_the_place_of_the_one_used_least_recently(pool: Poo
 def test_who_finds_no_room_is_told_to_come_again_and_gets_a_turn(pool: Pool) -> None:
     """However often others are asked."""
     for name in ("ada", "bob"):  # so that none has run for long
-        tenant(pool, name).suspend(is_suspended=True)
+        tenant(pool, name).suspend()
         assert pool.stops(tenant(pool, name))
-        tenant(pool, name).suspend(is_suspended=False)
+        tenant(pool, name).resume()
     is_over = threading.Event()
 
     def use(name: str) -> None:
@@ -137,7 +137,7 @@ def test_who_finds_no_room_is_told_to_come_again_and_gets_a_turn(pool: Pool) -> 
 def test_a_suspended_tenant_is_answered_by_the_pool(pool: Pool) -> None:
     cy = tenant(pool, "cy")
     assert eventually(lambda: answers(pool, "cy") == 200, 10)
-    cy.suspend(is_suspended=True)
+    cy.suspend()
     assert eventually(lambda: answers(pool, "cy") == 503, 40)
     assert pool.stops(cy)
     refused = pool.request(cy, "POST", "/id/connect/token", data={"pad": "x" * 300_000})
@@ -150,13 +150,13 @@ def test_a_suspended_tenant_is_answered_by_the_pool(pool: Pool) -> None:
     assert error["info"] == "The pool of tenants answered; no process of the instance was started."
     assert "cy" not in pool.running()
     assert pool.request(cy, "HEAD", "/").content == b""
-    cy.suspend(is_suspended=False)
+    cy.resume()
     assert eventually(lambda: answers(pool, "cy") == 200, 10)
 
 
 def test_who_sends_nothing_to_a_suspended_tenant_holds_nothing(pool: Pool) -> None:
     dee = tenant(pool, "dee")
-    dee.suspend(is_suspended=True)
+    dee.suspend()
     assert eventually(lambda: answers(pool, "dee") == 503, 40)
     silent = [socket.create_connection(("127.0.0.1", dee.port)) for _ in range(250)]
     started = time.monotonic()
@@ -166,7 +166,7 @@ def test_who_sends_nothing_to_a_suspended_tenant_holds_nothing(pool: Pool) -> No
         each.settimeout(30)
         assert each.recv(10) == b""
         each.close()
-    dee.suspend(is_suspended=False)
+    dee.resume()
 
 
 def test_a_changed_setting_is_taken_up_without_a_restart_of_the_pool(pool: Pool) -> None:
@@ -296,7 +296,7 @@ def test_a_pool_with_settings_of_an_instance_is_refused(tmp_path: Path, settings
 
 def test_killed_processes_disturb_no_other_tenant_and_start_again(pool: Pool) -> None:
     for name in ("cy", "dee"):  # their work would take the place of who was killed
-        tenant(pool, name).suspend(is_suspended=True)
+        tenant(pool, name).suspend()
     assert eventually(lambda: not {"cy", "dee"} & set(pool.running()), 40)
     assert answers(pool, "ada") == 200
     assert answers(pool, "bob") == 200
@@ -309,4 +309,4 @@ def test_killed_processes_disturb_no_other_tenant_and_start_again(pool: Pool) ->
         assert answers(pool, "ada") == 200
     assert others <= {process.pid for process in pool.processes(tenant(pool, "bob"))}
     for name in ("cy", "dee"):
-        tenant(pool, name).suspend(is_suspended=False)
+        tenant(pool, name).resume()
