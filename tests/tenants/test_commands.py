@@ -24,14 +24,15 @@ from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
 from platform_site.management.commands import tenants as tenants_command
-from platform_site.tenants import archives, directory, process
+from platform_site.tenants import archives, directory, process, proxies
 from platform_site.tenants.directory import Tenant, review
 from platform_site.tenants.memory import max_running_by_memory
 from platform_site.tenants.pooled_tenant import fingerprint
-from platform_site.tenants.tenant_settings import TenantError
-from tests.support.platform import ROOT
+from platform_site.tenants.tenant_settings import TenantError, TenantSettings
+from tests.support.platform import ROOT, free_port
 from tests.support.postgresql_servers import replicated_servers
-from tests.support.tenants import Pool, new_pool
+from tests.support.programs import requires_program
+from tests.support.tenants import Pool, new_pool, nginx_configuration
 from tests.support.waiting import eventually
 
 
@@ -114,6 +115,7 @@ def test_settings_that_lead_out_of_a_tenant_are_refused(root: Path, given: dict[
     with pytest.raises(TenantError, match=text.replace("*", r"\*").replace(".", r"\.").replace("(", r"\(")):
         made("ada", "ada.example.com", **given) if "ALLOWED_HOSTS" not in given else _add("ada", given)
 
+        ({"ALLOWED_HOSTS": ".".join(["x" * 63] * 4)}, "is not one host name"),
 
 def _add(name: str, settings: dict[str, str]) -> None:
     with directory.directory_lock():
@@ -318,6 +320,19 @@ def test_delete_needs_the_name_twice(root: Path, capsys: pytest.CaptureFixture[s
     assert tenant.settings_file.exists()
     assert run(capsys, "delete", "ada", "--confirm", "ada") == "Deleted ada.\n"
     assert _tenants_of(root) == []
+
+def test_nginx_accepts_the_longest_host_names_of_500_tenants(tmp_path: Path) -> None:
+    requires_program("nginx")
+    tail = ".".join(["x" * 63] * 3 + ["y" * 57])
+    hosts = [*(f"{number:03}.{tail}" for number in range(500)), "default", "include"]
+    served = [TenantSettings({}, (host,), 21_000 + number, frozenset()) for number, host in enumerate(hosts)]
+    assert max(map(len, hosts)) == 253
+    configuration = nginx_configuration(tmp_path, proxies.nginx(served), free_port())
+    words = ["nginx", "-t", "-c", str(configuration), "-p", str(tmp_path)]
+    tested = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert tested.returncode == 0, tested.stderr
+    assert "map_hash" not in tested.stderr + (tmp_path / "error.log").read_text()  # no warning either
+
 
 
 def test_nothing_is_deleted_while_a_process_serves_it(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,12 +17,11 @@ from typing import Any
 import psutil
 import pytest
 
-from platform_site.environment import BASE_DIR
 from platform_site.tenants.directory import Tenant
 from tests.support.platform import free_port
 from tests.support.programs import requires_program
 from tests.support.receiver import LoopbackReceiver
-from tests.support.tenants import Pool, new_pool
+from tests.support.tenants import Pool, new_pool, nginx_configuration
 from tests.support.waiting import eventually
 
 #: They wait for stops and restarts, minutes on a busy machine: `make fuzz`. test_isolation.py runs a pool in each run.
@@ -229,21 +228,9 @@ def test_a_retry_that_is_due_wakes_a_sleeping_tenant(pool: Pool) -> None:
 
 def test_nginx_leads_each_host_to_its_tenant(pool: Pool, tmp_path: Path) -> None:
     requires_program("nginx")
-    (tmp_path / "tenants.map").write_text(pool.command("tenants", "proxy", "nginx").stdout)
     port = free_port()
-    server = (BASE_DIR / "deploy/tenants/nginx.conf").read_text()
-    server = server.replace("/etc/nginx/tenants.map", str(tmp_path / "tenants.map"))
-    server = server.replace("listen 443 ssl http2;", f"listen 127.0.0.1:{port};")
-    server = "\n".join(line for line in server.splitlines() if "ssl_" not in line and "access_log" not in line)
-    server = server.replace(
-        "include /etc/nginx/business-platform-tenant.conf;", (BASE_DIR / "deploy/tenants/proxy.conf").read_text()
-    )
-    temporary = "".join(
-        f"{kind}_temp_path {tmp_path}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-    )
-    head = f"pid {tmp_path}/pid; error_log {tmp_path}/error.log; daemon off; events {{}} "
-    (tmp_path / "nginx.conf").write_text(f"{head}http {{ access_log off; {temporary}\n{server}\n}}")
-    nginx = subprocess.Popen(["nginx", "-c", str(tmp_path / "nginx.conf"), "-p", str(tmp_path)])
+    configuration = nginx_configuration(tmp_path, pool.command("tenants", "proxy", "nginx").stdout, port)
+    nginx = subprocess.Popen(["nginx", "-c", str(configuration), "-p", str(tmp_path)])
     try:
 
         def asked(host: str) -> str:
