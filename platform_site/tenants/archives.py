@@ -23,11 +23,10 @@ from typing import IO, Any, Final
 
 from foundation import private_files
 from platform_site.environment import Environment, to_url
-from platform_site.tenants.directory import CREATE, RESTORE, Tenant, add, check_name, remove, settings_get
+from platform_site.tenants.directory import CREATE, RESTORE, SQLITE, Tenant, add, check_name, remove, settings_get
 from platform_site.tenants.tenant_settings import TenantError
 
 _FORMAT: Final = 1
-_SQLITE: Final = "platform.sqlite3"
 _DUMP: Final = "database.dump"
 #: Files that an instance creates again (docs/operations.md, "Back up and restore").
 _EXCLUDED: Final = frozenset(
@@ -55,8 +54,8 @@ def _write_archive(tenant: Tenant, file: Path) -> None:
                 _run("pg_dump", "--format=custom", "--no-owner", f"--file={copy}", url=url)
                 archive.add(copy, _DUMP)
             else:
-                _copy_sqlite(tenant.data / _SQLITE, copy)
-                archive.add(copy, f"data/{_SQLITE}")
+                _copy_sqlite(tenant.data / SQLITE, copy)
+                archive.add(copy, f"data/{SQLITE}")
             for path in sorted(tenant.data.rglob("*")):
                 if _is_included(path.relative_to(tenant.data)) and path.is_file() and not path.is_symlink():
                     archive.add(path, f"data/{path.relative_to(tenant.data)}", recursive=False)
@@ -84,7 +83,7 @@ def restore(name: str, file: Path, root: Path, database_url: str = "") -> Tenant
         tenant = Tenant(root / name)
         is_new = not tenant.path.exists() or tenant.unfinished == CREATE
         if is_new:
-            add(name, _settings_of_new(name, Tenant(unpacked).settings(), database_url))
+            add(name, _settings_of_new(name, Tenant(unpacked).settings(), database_url), RESTORE)
         elif database_url:
             raise TenantError(f"{name} keeps its settings: without --database-url.")
         try:
@@ -144,8 +143,8 @@ def _unpack(file: Path, directory: Path) -> dict[str, Any]:
     for path in directory.rglob("*"):
         path.chmod(0o700 if path.is_dir() else 0o600)
         if path.is_file():
-            with path.open("rb+") as file:
-                os.fsync(file.fileno())  # before the former files are removed
+            with path.open("rb+") as unpacked:
+                os.fsync(unpacked.fileno())  # before the former files are removed
     return described
 
 

@@ -31,6 +31,10 @@ SHARED: Final = frozenset(
 #: One process of each kind by default, since all tenants share the processors.
 _SMALL: Final = {"WEB_PROCESSES": "1", "WORKER_PROCESSES": "1", "SANDBOX_WORKERS": "1"}
 STOP_TIMEOUT_SECONDS: Final = 60.0
+#: The database of a tenant without DATABASE_URL, below its data.
+SQLITE: Final = "platform.sqlite3"
+#: Files in the data of a tenant that has been created, the second one without DATABASE_URL only.
+_FILES: Final = ("secret_key", SQLITE)
 #: Values of `Tenant.unfinished`. A command has stopped the tenant to change it, and has not changed it yet.
 _STOPPED: Final = "stop"
 #: The command has begun a change that only its repetition can complete.
@@ -80,7 +84,7 @@ class Tenant:
         (self.path / "suspended").touch(mode=0o600)
 
     def resume(self) -> None:
-        """End its suspension. Raises TenantError while a command changes it, or if an ended one has left it half done."""
+        """End its suspension. Raises TenantError while a command changes it, or if one has left it half done."""
         if self.unfinished:
             self.check_finished()
             with self.changing():
@@ -113,6 +117,22 @@ class Tenant:
                 f"`tenants {change}` of {self.name} has not finished. If it no longer runs, run it again, or delete "
                 f"{self.name}."
             )
+
+    def missing_data(self, settings: TenantSettings) -> str:
+        """Why the tenant, created before, would begin empty: a sentence; "" if its files are there or unfinished."""
+        needed = _FILES[:1] if settings.values.get("DATABASE_URL") else _FILES
+        missing = next((name for name in needed if not os.path.exists(self.data / name)), "")
+        if not missing or self.unfinished:
+            return ""
+        return (
+            f"{self.data / missing} is missing. {self.name} is not served, since it would begin with new data. "
+            "Put the files back, or restore a backup."
+        )
+
+    @property
+    def has_files(self) -> list[bool]:
+        """Whether each of the files exists that `missing_data` looks for."""
+        return [os.path.exists(self.data / name) for name in _FILES]
 
     @property
     def is_available(self) -> bool:
@@ -179,6 +199,10 @@ class Tenant:
         self.check_finished()
         with self._command_lock(fcntl.LOCK_SH):
             self.check_finished()
+            if self.unfinished:
+                raise TenantError(
+                    f"A command that stopped {self.name} was killed. Run it again, or resume {self.name}."
+                )
             yield
 
     @contextlib.contextmanager
@@ -250,7 +274,8 @@ class Tenant:
     def replace_data(self, new: Path) -> None:
         """Replace the data by the directory `new`, whose files are on disk. Call within `stopped`.
 
-        `stopped` removes the former data. At any moment one of both is complete, so `_recover` can end a replacement that was interrupted.
+        `stopped` removes the former data. At any moment one of both is complete, so that `_recover` can end a
+        replacement that was interrupted.
         """
         if self.data.exists():
             self.data.rename(self._former_data)
@@ -309,7 +334,7 @@ class Review:
     """The checked settings of all tenants.
 
     settings   tenant → valid settings
-    problems   tenant → why it may not be served: invalid settings, or a unique value of another tenant
+    problems   tenant → why it may not be served: invalid settings, missing data, or a unique value of another tenant
     owners     unique value → the tenant that has it
     """
 
@@ -342,7 +367,9 @@ def review(directory: Path) -> Review:
     with private_files.lock(directory / ".owners.lock"):
         for tenant in tenants(directory):
             try:
-                found.settings[tenant.name] = tenant.read()
+                found.settings[tenant.name] = settings = tenant.read()
+                if problem := tenant.missing_data(settings):
+                    found.problems[tenant.name] = problem
             except TenantError as error:
                 found.problems[tenant.name] = str(error)
         before = _read_owners(directory)
@@ -384,8 +411,8 @@ def directory_lock() -> Iterator[None]:
         yield
 
 
-def add(name: str, settings: Mapping[str, str]) -> Tenant:
-    """Create the directory of a new tenant, which is unfinished (CREATE) until its database is prepared.
+def add(name: str, settings: Mapping[str, str], change: str = CREATE) -> Tenant:
+    """Create the directory of a new tenant, which is unfinished (`change`) until its data are complete.
 
     Replaces a tenant of the same name whose creation was interrupted. A tenant without a PORT gets the next free one.
     Call within `directory_lock`. Raises TenantError.
@@ -410,7 +437,7 @@ def add(name: str, settings: Mapping[str, str]) -> Tenant:
     shutil.rmtree(made.path, ignore_errors=True)
     made.data.mkdir(mode=0o700, parents=True)
     made.path.chmod(0o700)
-    made.mark_unfinished(CREATE)
+    made.mark_unfinished(change)
     made.write_settings(chosen)
     made.path.rename(tenant.path)
     review(directory)

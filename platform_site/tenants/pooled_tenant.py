@@ -51,10 +51,10 @@ class PooledTenant:
 
 
 def fingerprint(tenant: Tenant) -> tuple[Any, ...]:
-    """A value that changes with the tenant's settings file, and when it may be started or no longer."""
+    """A value that changes with the tenant's settings file, and with what else decides whether it may be started."""
     try:
         status = tenant.settings_file.stat()
     except OSError:
         return ()
     # Not the modification time, which the writer of the file can set.
-    return (status.st_ctime_ns, status.st_ino, status.st_size), tenant.is_available
+    return (status.st_ctime_ns, status.st_ino, status.st_size), tenant.is_available, tenant.has_files

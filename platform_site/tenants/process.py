@@ -53,6 +53,8 @@ def serve(tenant: Tenant, digest: str, listening: socket.socket, status: int, id
             found = tenant.read()
             if found.digest != digest:
                 raise TenantError("its settings have just been changed, and the pool has not checked them yet.")
+            if problem := tenant.missing_data(found):
+                raise TenantError(problem)
             apply(tenant.environment(found.values))
             _check_exposure()
             preparation.prepare(print, collects_static=False)

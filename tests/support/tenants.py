@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import signal
 import sqlite3
@@ -25,7 +26,7 @@ from tests.support.platform import ROOT, free_port
 from tests.support.waiting import eventually
 
 START_TIMEOUT_SECONDS = 180.0
-#: Made anew at a tenant's first start, so that each has its own.
+#: Made anew, at a tenant's first start or here, so that each has its own.
 _SECRETS = ("secret_key", "encryption_keys", "keys")
 _SIGNED = ("identity_signingkey", "audit_audithead")
 
@@ -70,6 +71,7 @@ class Pool:
         ignored = shutil.ignore_patterns("static", "metrics", "cache", *(_SECRETS if own_keys else ()))
         shutil.copytree(original, tenant.data, ignore=ignored)
         if own_keys:
+            (tenant.data / "secret_key").write_text(secrets.token_urlsafe(50))
             with closing(sqlite3.connect(tenant.data / "platform.sqlite3")) as database:
                 for table in _SIGNED:
                     database.execute(f"DELETE FROM {table}")

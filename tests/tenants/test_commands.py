@@ -44,9 +44,16 @@ def root(tmp_path: Path, settings: Settings) -> Path:
 
 
 def made(name: str, host: str, **settings: str) -> Tenant:
-    """A tenant without a database."""
+    """A tenant with an empty database."""
     with directory.directory_lock():
         tenant = directory.add(name, {"ALLOWED_HOSTS": host, **settings})
+    return finished(tenant)
+
+
+def finished(tenant: Tenant) -> Tenant:
+    """The tenant with the files without which none is served."""
+    for name in ("secret_key", "platform.sqlite3"):
+        (tenant.data / name).touch(mode=0o600)
     tenant.mark_unfinished("")
     return tenant
 
@@ -108,6 +115,7 @@ def test_a_name_is_never_a_path(root: Path, name: str) -> None:
         ({"ALLOWED_HOSTS": ".example.com"}, "'.example.com' of ada is not one host name"),
         ({"ALLOWED_HOSTS": ""}, "ada needs ALLOWED_HOSTS"),
         ({"ALLOWED_HOSTS": "a.example.com;evil"}, "is not one host name"),
+        ({"ALLOWED_HOSTS": ".".join(["x" * 63] * 4)}, "is not one host name"),
         ({"INSTANCE_NAME": "two\nlines"}, "has a character that tenant.env cannot have"),
     ],
 )
@@ -115,7 +123,6 @@ def test_settings_that_lead_out_of_a_tenant_are_refused(root: Path, given: dict[
     with pytest.raises(TenantError, match=text.replace("*", r"\*").replace(".", r"\.").replace("(", r"\(")):
         made("ada", "ada.example.com", **given) if "ALLOWED_HOSTS" not in given else _add("ada", given)
 
-        ({"ALLOWED_HOSTS": ".".join(["x" * 63] * 4)}, "is not one host name"),
 
 def _add(name: str, settings: dict[str, str]) -> None:
     with directory.directory_lock():
@@ -314,13 +321,6 @@ def test_maps_for_proxies(root: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "bob.example.com {\n\timport tenant 25001\n}" in run(capsys, "proxy", "caddy")
 
 
-def test_delete_needs_the_name_twice(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tenant = made("ada", "ada.example.com")
-    assert "nothing was deleted" in refusal("delete", "ada", "--confirm", "bob")
-    assert tenant.settings_file.exists()
-    assert run(capsys, "delete", "ada", "--confirm", "ada") == "Deleted ada.\n"
-    assert _tenants_of(root) == []
-
 def test_nginx_accepts_the_longest_host_names_of_500_tenants(tmp_path: Path) -> None:
     requires_program("nginx")
     tail = ".".join(["x" * 63] * 3 + ["y" * 57])
@@ -333,6 +333,13 @@ def test_nginx_accepts_the_longest_host_names_of_500_tenants(tmp_path: Path) -> 
     assert tested.returncode == 0, tested.stderr
     assert "map_hash" not in tested.stderr + (tmp_path / "error.log").read_text()  # no warning either
 
+
+def test_delete_needs_the_name_twice(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tenant = made("ada", "ada.example.com")
+    assert "nothing was deleted" in refusal("delete", "ada", "--confirm", "bob")
+    assert tenant.settings_file.exists()
+    assert run(capsys, "delete", "ada", "--confirm", "ada") == "Deleted ada.\n"
+    assert _tenants_of(root) == []
 
 
 def test_nothing_is_deleted_while_a_process_serves_it(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -440,6 +447,9 @@ def test_a_killed_restore_loses_nothing(
     killed_at_rename(renames, restore)
     assert not tenant.is_available
     assert "ada   unfinished" in run(capsys, "list")
+    # It would make new data in place of those that are only set aside.
+    text = "A command that stopped ada was killed. Run it again, or resume ada."
+    assert refusal("run", "ada", "check") == refusal("backup", "ada", archive) == text
     if next_command == "restore":
         restore()
         assert said(tenant) == ["before"]
@@ -452,13 +462,37 @@ def test_a_killed_restore_loses_nothing(
     assert [path.name for path in root.glob(".restored-*")] == ([] if next_command == "restore" else [ANY])
 
 
-def test_a_failed_restore_leaves_the_tenant_as_it_was(root: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("missing", ["", "secret_key", "platform.sqlite3"])
+def test_a_tenant_without_its_data_is_refused_and_not_made_anew(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    """Its file system may not be mounted: then `data` is missing, or empty."""
     tenant, archive = made("ada", "ada.example.com"), tmp_path / "ada.tar.gz"
     filled(tenant, "before")
     archives.back_up(tenant, archive)
-    with pytest.raises(OSError, match="nothing is here"), tenant.stopped():
-        tenant.data.rename(tenant.path / ".data.former")
-        raise OSError("nothing is here")
+    state, digest = fingerprint(tenant), review(root).settings["ada"].digest
+    (tenant.data / missing).rename(tmp_path / "aside")
+    assert fingerprint(tenant) != state  # so the pool notices it
+    file = tenant.data / (missing or "secret_key")
+    text = f"{file} is missing. ada is not served, since it would begin with new data."
+    assert problems(root)["ada"].startswith(text)
+    assert refusal("backup", "ada", str(tmp_path / "other.tar.gz")).startswith(text)
+    assert refusal("run", "ada", "check").startswith(text)
+    monkeypatch.setattr(sys, "argv", ["manage.py"])
+    with socket.socket() as listening, pytest.raises(SystemExit, match="is missing"):
+        process.serve(tenant, digest, listening, -1, 1.0)
+    assert not (tenant.data / missing).exists()
+    with directory.directory_lock():
+        archives.restore("ada", archive, root)
+    assert said(tenant) == ["before"]
+    assert problems(root) == {}
+
+
+def test_a_failed_restore_leaves_the_tenant_as_it_was(root: Path, tmp_path: Path) -> None:
+    tenant = made("ada", "ada.example.com")
+    filled(tenant, "before")
+    with pytest.raises(FileNotFoundError), tenant.stopped():
+        tenant.replace_data(tmp_path / "missing")
     assert said(tenant) == ["before"]
     assert tenant.is_available
 
@@ -477,8 +511,7 @@ def test_a_killed_creation_is_unfinished_and_begins_again(root: Path, capsys: py
         with eve.changing(), pytest.raises(TenantError, match="Another command of eve is running"):
             directory.add("eve", {"ALLOWED_HOSTS": "eve.example.com"})
         again = directory.add("eve", {"ALLOWED_HOSTS": "eve.example.com"})
-    again.mark_unfinished("")
-    assert again.is_available
+    assert finished(again).is_available
     assert _tenants_of(root) == ["eve"]
 
 
@@ -492,7 +525,12 @@ def test_a_killed_creation_can_be_deleted(root: Path, capsys: pytest.CaptureFixt
 def test_a_tenant_that_is_suspended_while_it_is_created_stays_so(
     root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tenants_command, "_run", lambda tenant, *words, **more: call_command("tenants", "suspend", "eve"))
+    def prepare(tenant: Tenant, *words: str, **options: Any) -> None:
+        call_command("tenants", "suspend", "eve")
+        (tenant.data / "secret_key").touch()
+        (tenant.data / "platform.sqlite3").touch()
+
+    monkeypatch.setattr(tenants_command, "_run", prepare)
     run(capsys, "create", "eve", "--host", "eve.example.com")
     assert "eve   suspended" in run(capsys, "list")
 
