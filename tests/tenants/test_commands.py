@@ -535,16 +535,10 @@ def test_a_tenant_that_is_suspended_while_it_is_created_stays_so(
     assert "eve   suspended" in run(capsys, "list")
 
 
-@pytest.fixture
-def pool_settings(root: Path, tmp_path: Path) -> Pool:
-    """Runs commands on the tenants of `root` in processes."""
-    return Pool(tmp_path)
-
-
 @pytest.mark.process
 @pytest.mark.once
-def test_commands_at_once_on_one_tenant(pool_settings: Pool, root: Path, tmp_path: Path) -> None:
-    """While a restore waits for the tenant's processes to stop, others are refused, and a suspension is kept."""
+def test_commands_at_once_on_one_tenant(root: Path, tmp_path: Path) -> None:
+    """While the process of a restore waits for the tenant's to stop, others are refused, and a suspension is kept."""
     tenant, archive = made("ada", "ada.example.com"), tmp_path / "ada.tar.gz"
     filled(tenant, "before")
     archives.back_up(tenant, archive)
@@ -554,18 +548,22 @@ def test_commands_at_once_on_one_tenant(pool_settings: Pool, root: Path, tmp_pat
     with serving:
         restore = subprocess.Popen(
             [sys.executable, "manage.py", "tenants", "restore", "ada", str(archive)],
-            cwd=ROOT, env=pool_settings.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            cwd=ROOT, env=Pool(tmp_path).environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )  # fmt: skip
-        assert eventually(lambda: not tenant.is_available)
-        refused = pool_settings.command("tenants", "backup", "ada", str(tmp_path / "other.tar.gz"))
-        assert "Another command of ada is running. Try again when it has ended." in refused.stderr
-        assert not (tmp_path / "other.tar.gz").exists()
-        assert pool_settings.command("tenants", "suspend", "ada").returncode == 0
-    assert eventually(lambda: not tenant.unfinished)
+        try:
+            assert eventually(lambda: not tenant.is_available, 300)
+            text = "Another command of ada is running. Try again when it has ended."
+            assert refusal("backup", "ada", str(tmp_path / "other.tar.gz")) == text
+            assert refusal("run", "ada", "check") == text
+            call_command("tenants", "suspend", "ada")
+            serving.close()  # the processes have stopped
+            assert eventually(lambda: not tenant.unfinished, 300)
+        finally:
+            os.killpg(restore.pid, signal.SIGKILL)  # it would prepare the database, which is none
+            restore.wait()
     assert said(tenant) == ["before"]
     assert tenant.is_suspended
-    restore.kill()  # it would prepare the database, which is none
-    restore.wait()
 
 
 def test_nothing_changes_a_tenant_during_a_backup(root: Path, tmp_path: Path) -> None:
