@@ -445,7 +445,7 @@ def test_a_killed_restore_loses_nothing(
             archives.restore("ada", Path(archive), root)
 
     killed_at_rename(renames, restore)
-    assert not tenant.is_available
+    assert tenant.unfinished
     assert "ada   unfinished" in run(capsys, "list")
     # It would make new data in place of those that are only set aside.
     text = "A command that stopped ada was killed. Run it again, or resume ada."
