@@ -12,5 +12,8 @@ each tenant (`pooled_tenant`), and starts and stops the processes (`runner`). A 
                                           └───idle, or preempted───┘
                                               writes when its next work is due (`due_work`)
 
+A command that creates, restores or deletes a tenant marks it as unfinished until it ends; the pool treats such a tenant
+as a suspended one.
+
 No other part of the platform knows tenants: a process serves one tenant only.
 """

@@ -23,11 +23,10 @@ from typing import IO, Any, Final
 
 from foundation import private_files
 from platform_site.environment import Environment, to_url
-from platform_site.tenants.directory import Tenant, add, check_name, settings_get
+from platform_site.tenants.directory import CREATE, RESTORE, SQLITE, Tenant, add, check_name, remove, settings_get
 from platform_site.tenants.tenant_settings import TenantError
 
 _FORMAT: Final = 1
-_SQLITE: Final = "platform.sqlite3"
 _DUMP: Final = "database.dump"
 #: Files that an instance creates again (docs/operations.md, "Back up and restore").
 _EXCLUDED: Final = frozenset(
@@ -36,7 +35,12 @@ _EXCLUDED: Final = frozenset(
 
 
 def back_up(tenant: Tenant, file: Path) -> None:
-    """Write the archive, readable by this user only; the tenant may be in use. Raises TenantError."""
+    """Write the archive, readable by this user only; the tenant may be served. Raises TenantError."""
+    with tenant.used():
+        _write_archive(tenant, file)
+
+
+def _write_archive(tenant: Tenant, file: Path) -> None:
     url = settings_get(tenant).values.get("DATABASE_URL", "")
     with tempfile.TemporaryDirectory(dir=file.absolute().parent, prefix=f".{file.name}-") as directory:
         written = Path(directory) / "archive"
@@ -50,8 +54,8 @@ def back_up(tenant: Tenant, file: Path) -> None:
                 _run("pg_dump", "--format=custom", "--no-owner", f"--file={copy}", url=url)
                 archive.add(copy, _DUMP)
             else:
-                _copy_sqlite(tenant.data / _SQLITE, copy)
-                archive.add(copy, f"data/{_SQLITE}")
+                _copy_sqlite(tenant.data / SQLITE, copy)
+                archive.add(copy, f"data/{SQLITE}")
             for path in sorted(tenant.data.rglob("*")):
                 if _is_included(path.relative_to(tenant.data)) and path.is_file() and not path.is_symlink():
                     archive.add(path, f"data/{path.relative_to(tenant.data)}", recursive=False)
@@ -68,15 +72,18 @@ def restore(name: str, file: Path, root: Path, database_url: str = "") -> Tenant
     database: an archive must not decide which database is overwritten. Raises TenantError.
     """
     check_name(name)
+    for left in root.glob(".restored-*"):  # by a killed command; it has keys
+        shutil.rmtree(left)
     with tempfile.TemporaryDirectory(dir=root, prefix=".restored-") as directory:
         unpacked = Path(directory)
         described = _unpack(file, unpacked)
         if described.get("name") != name:
             # The tenants would have the same keys, and each would accept the tokens of the other.
             raise TenantError(f"{file} is a backup of {described.get('name')!r}, and is restored as that only.")
-        tenant, is_new = Tenant(root / name), not (root / name).exists()
+        tenant = Tenant(root / name)
+        is_new = not tenant.path.exists() or tenant.unfinished == CREATE
         if is_new:
-            add(name, _settings_of_new(name, Tenant(unpacked).settings(), database_url))
+            add(name, _settings_of_new(name, Tenant(unpacked).settings(), database_url), RESTORE)
         elif database_url:
             raise TenantError(f"{name} keeps its settings: without --database-url.")
         try:
@@ -84,10 +91,8 @@ def restore(name: str, file: Path, root: Path, database_url: str = "") -> Tenant
                 _replace(tenant, unpacked, described.get("database", ""))
         except BaseException:
             if is_new:
-                shutil.rmtree(tenant.path)
+                remove(tenant)
             raise
-        if is_new:
-            tenant.suspend(is_suspended=False)
         return tenant
 
 
@@ -108,13 +113,16 @@ def _replace(tenant: Tenant, unpacked: Path, database: str) -> None:
         _run("pg_restore", "--no-owner", f"--file={script}", str(unpacked / _DUMP))
         begin = "DROP SCHEMA public CASCADE; CREATE SCHEMA public"
         words = ("--no-psqlrc", "--quiet", "--single-transaction", "--set=ON_ERROR_STOP=1", f"--command={begin}")
-        _run("psql", *words, f"--file={script}", url=url)
-    # Replaces the whole directory: the broker's tasks and the caches belong to the replaced state.
-    former = tenant.path / ".data.former"
-    shutil.rmtree(former, ignore_errors=True)
-    tenant.data.rename(former)
-    (unpacked / "data").rename(tenant.data)
-    shutil.rmtree(former)
+        # The new database cannot be read with the former keys.
+        before = tenant.unfinished
+        tenant.mark_unfinished(RESTORE)
+        try:
+            _run("psql", *words, f"--file={script}", url=url)
+        except TenantError:
+            tenant.mark_unfinished(before)
+            raise
+    # The whole directory: the broker's tasks and the caches belong to the replaced state.
+    tenant.replace_data(unpacked / "data")
 
 
 def _unpack(file: Path, directory: Path) -> dict[str, Any]:
@@ -134,6 +142,9 @@ def _unpack(file: Path, directory: Path) -> dict[str, Any]:
         raise TenantError(f"{file} has a format that this version does not know.")
     for path in directory.rglob("*"):
         path.chmod(0o700 if path.is_dir() else 0o600)
+        if path.is_file():
+            with path.open("rb+") as unpacked:
+                os.fsync(unpacked.fileno())  # before the former files are removed
     return described
 
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 from django.conf import settings
 
@@ -31,6 +31,15 @@ SHARED: Final = frozenset(
 #: One process of each kind by default, since all tenants share the processors.
 _SMALL: Final = {"WEB_PROCESSES": "1", "WORKER_PROCESSES": "1", "SANDBOX_WORKERS": "1"}
 STOP_TIMEOUT_SECONDS: Final = 60.0
+#: The database of a tenant without DATABASE_URL, below its data.
+SQLITE: Final = "platform.sqlite3"
+#: Files in the data of a tenant that has been created, the second one without DATABASE_URL only.
+_FILES: Final = ("secret_key", SQLITE)
+#: Values of `Tenant.unfinished`. A command has stopped the tenant to change it, and has not changed it yet.
+_STOPPED: Final = "stop"
+#: The command has begun a change that only its repetition can complete.
+CREATE: Final = "create"
+RESTORE: Final = "restore"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +76,68 @@ class Tenant:
 
     @property
     def is_suspended(self) -> bool:
-        """Whether the pool responds with 503 for it."""
+        """Whether the operator has suspended it."""
         return os.path.exists(self.path / "suspended")
 
-    def suspend(self, *, is_suspended: bool) -> None:
-        """Suspend or resume it."""
-        if is_suspended:
-            (self.path / "suspended").touch(mode=0o600)
+    def suspend(self) -> None:
+        """Suspend it, also while another command changes it."""
+        (self.path / "suspended").touch(mode=0o600)
+
+    def resume(self) -> None:
+        """End its suspension. Raises TenantError while a command changes it, or if one has left it half done."""
+        if self.unfinished:
+            self.check_finished()
+            with self.changing():
+                self._recover()
+                self.mark_unfinished("")
+        (self.path / "suspended").unlink(missing_ok=True)
+
+    @property
+    def unfinished(self) -> str:
+        """The change that a command has begun and not finished, CREATE for example; "" if there is none.
+
+        A file, so that it remains if the command is killed. The pool responds with 503 for the tenant.
+        """
+        try:
+            return (self.path / "unfinished").read_text()
+        except OSError:
+            return ""
+
+    def mark_unfinished(self, change: str) -> None:
+        """Store `unfinished`."""
+        if change:
+            private_files.write(self.path / "unfinished", change.encode())
         else:
-            (self.path / "suspended").unlink(missing_ok=True)
+            (self.path / "unfinished").unlink(missing_ok=True)
+
+    def check_finished(self) -> None:
+        """Raises TenantError if it was not created or restored completely."""
+        if (change := self.unfinished) in (CREATE, RESTORE):
+            raise TenantError(
+                f"`tenants {change}` of {self.name} has not finished. If it no longer runs, run it again, or delete "
+                f"{self.name}."
+            )
+
+    def missing_data(self, settings: TenantSettings) -> str:
+        """Why the tenant, created before, would begin empty: a sentence; "" if its files are there or unfinished."""
+        needed = _FILES[:1] if settings.values.get("DATABASE_URL") else _FILES
+        missing = next((name for name in needed if not os.path.exists(self.data / name)), "")
+        if not missing or self.unfinished:
+            return ""
+        return (
+            f"{self.data / missing} is missing. {self.name} is not served, since it would begin with new data. "
+            "Put the files back, or restore a backup."
+        )
+
+    @property
+    def has_files(self) -> list[bool]:
+        """Whether each of the files exists that `missing_data` looks for."""
+        return [os.path.exists(self.data / name) for name in _FILES]
+
+    @property
+    def is_available(self) -> bool:
+        """Whether the pool may start it: neither suspended nor unfinished."""
+        return not self.is_suspended and not os.path.exists(self.path / "unfinished")
 
     def settings(self) -> dict[str, str]:
         """Name → unchecked text. Raises TenantError if the file cannot be read."""
@@ -132,31 +194,104 @@ class Tenant:
         private_files.write(self.path / "due_at", str(timestamp).encode())
 
     @contextlib.contextmanager
-    def stopped(self) -> Iterator[None]:
-        """Suspend the tenant during the block, and wait until its processes have exited. Raises TenantError."""
-        was_suspended = self.is_suspended
-        self.suspend(is_suspended=True)
-        deadline = time.monotonic() + STOP_TIMEOUT_SECONDS
-        try:
-            while (lock := self.lock()) is None:
-                if time.monotonic() > deadline:
-                    raise TenantError(f"The processes of {self.name} did not stop.")
-                time.sleep(0.1)
-            with lock:
-                yield
-        finally:
-            if self.path.exists():
-                self.suspend(is_suspended=was_suspended)
+    def used(self) -> Iterator[None]:
+        """Keep other commands from changing the tenant during the block; it may be served. Raises TenantError."""
+        self.check_finished()
+        with self._command_lock(fcntl.LOCK_SH):
+            self.check_finished()
+            if self.unfinished:
+                raise TenantError(
+                    f"A command that stopped {self.name} was killed. Run it again, or resume {self.name}."
+                )
+            yield
 
-    def lock(self) -> contextlib.AbstractContextManager[object] | None:
-        """Take the lock for serving or changing the tenant; None if another process holds it."""
-        file = open(os.open(self.path / "lock", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600), "w")  # noqa: SIM115  (closed by the holder)
+    @contextlib.contextmanager
+    def changing(self) -> Iterator[int]:
+        """Keep other commands from using or changing the tenant during the block. Raises TenantError.
+
+        Yields the descriptor of the lock. A child process that inherits it keeps the lock if this process is killed.
+        """
+        with self._command_lock(fcntl.LOCK_EX) as descriptor:
+            yield descriptor
+
+    @contextlib.contextmanager
+    def _command_lock(self, kind: int) -> Iterator[int]:
+        if (lock := self._lock("command.lock", kind)) is None:
+            raise TenantError(f"Another command of {self.name} is running. Try again when it has ended.")
+        with lock:
+            yield lock.fileno()
+
+    @contextlib.contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Stop the tenant during the block, and wait until its processes have exited. Raises TenantError.
+
+        If the block fails, the tenant remains unfinished only if the block has marked it so.
+        """
+        with self.changing():
+            if not self.unfinished:
+                self.mark_unfinished(_STOPPED)
+            try:
+                with self._serving_lock():
+                    self._recover()
+                    try:
+                        yield
+                    finally:
+                        self._recover()
+            except BaseException:
+                if self.unfinished == _STOPPED:
+                    self.mark_unfinished("")
+                raise
+            self.mark_unfinished("")
+
+    def _serving_lock(self) -> TextIO:
+        deadline = time.monotonic() + STOP_TIMEOUT_SECONDS
+        while (lock := self.lock()) is None:
+            if time.monotonic() > deadline:
+                raise TenantError(f"The processes of {self.name} did not stop.")
+            time.sleep(0.1)
+        return lock
+
+    def lock(self) -> TextIO | None:
+        """Take the lock for serving the tenant or changing its data; None if another process holds it."""
+        return self._lock("lock", fcntl.LOCK_EX)
+
+    def _lock(self, name: str, kind: int) -> TextIO | None:
+        path = self.path / name
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.close()
-            return None
-        return file
+            file = open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600), "w")  # noqa: SIM115  (closed by the holder)
+        except FileNotFoundError as error:
+            raise TenantError(f"There is no tenant {self.name!r}.") from error
+        try:
+            fcntl.flock(file, kind | fcntl.LOCK_NB)
+            # Another command may have deleted the tenant and created it again.
+            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                return file
+        except (BlockingIOError, FileNotFoundError):
+            pass
+        file.close()
+        return None
+
+    def replace_data(self, new: Path) -> None:
+        """Replace the data by the directory `new`, whose files are on disk. Call within `stopped`.
+
+        `stopped` removes the former data. At any moment one of both is complete, so that `_recover` can end a
+        replacement that was interrupted.
+        """
+        if self.data.exists():
+            self.data.rename(self._former_data)
+        new.rename(self.data)
+
+    @property
+    def _former_data(self) -> Path:
+        return self.path / ".data.former"
+
+    def _recover(self) -> None:
+        """End a replacement of the data: undo it if the new data are not in place, else remove the former data."""
+        if self._former_data.exists():
+            if self.data.exists():
+                shutil.rmtree(self._former_data)
+            else:
+                self._former_data.rename(self.data)
 
 
 def static_directory() -> Path:
@@ -199,7 +334,7 @@ class Review:
     """The checked settings of all tenants.
 
     settings   tenant → valid settings
-    problems   tenant → why it may not be served: invalid settings, or a unique value of another tenant
+    problems   tenant → why it may not be served: invalid settings, missing data, or a unique value of another tenant
     owners     unique value → the tenant that has it
     """
 
@@ -232,7 +367,9 @@ def review(directory: Path) -> Review:
     with private_files.lock(directory / ".owners.lock"):
         for tenant in tenants(directory):
             try:
-                found.settings[tenant.name] = tenant.read()
+                found.settings[tenant.name] = settings = tenant.read()
+                if problem := tenant.missing_data(settings):
+                    found.problems[tenant.name] = problem
             except TenantError as error:
                 found.problems[tenant.name] = str(error)
         before = _read_owners(directory)
@@ -274,15 +411,18 @@ def directory_lock() -> Iterator[None]:
         yield
 
 
-def add(name: str, settings: Mapping[str, str]) -> Tenant:
-    """Create the directory of a new tenant, which is suspended until its database is prepared. Raises TenantError.
+def add(name: str, settings: Mapping[str, str], change: str = CREATE) -> Tenant:
+    """Create the directory of a new tenant, which is unfinished (`change`) until its data are complete.
 
-    A tenant without a PORT gets the next free one. Call within `directory_lock`.
+    Replaces a tenant of the same name whose creation was interrupted. A tenant without a PORT gets the next free one.
+    Call within `directory_lock`. Raises TenantError.
     """
     directory = root()
     tenant = Tenant(directory / check_name(name))
-    others = tenants(directory)
-    if tenant.path.exists() or any(each.name.lower() == name.lower() for each in others):
+    if tenant.unfinished == CREATE:
+        with tenant.changing():
+            remove(tenant)
+    if tenant.path.exists() or any(each.name.lower() == name.lower() for each in tenants(directory)):
         raise TenantError(f"There is a tenant {name!r} already.")
     found = review(directory)
     chosen = dict(settings)
@@ -292,10 +432,14 @@ def add(name: str, settings: Mapping[str, str]) -> Tenant:
         chosen["PORT"] = str(next(free))
     if problem := found.accept(name, checked(tenant.path, chosen)):
         raise TenantError(problem)
-    tenant.data.mkdir(mode=0o700, parents=True)
-    tenant.path.chmod(0o700)
-    tenant.suspend(is_suspended=True)
-    tenant.write_settings(chosen)
+    # Complete before it has its name, so that a killed command leaves nothing that is not marked.
+    made = Tenant(directory / f".{name}.created")
+    shutil.rmtree(made.path, ignore_errors=True)
+    made.data.mkdir(mode=0o700, parents=True)
+    made.path.chmod(0o700)
+    made.mark_unfinished(change)
+    made.write_settings(chosen)
+    made.path.rename(tenant.path)
     review(directory)
     return tenant
 

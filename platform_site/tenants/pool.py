@@ -164,7 +164,7 @@ class Pool:
         is_new_file = pooled.digest != digest
         if problem and problem != pooled.problem:
             self.console.say(self.console.paint(f"{tenant.name}: {problem}", "red"))
-        pooled.fingerprint, pooled.problem, pooled.is_suspended = state, problem, tenant.is_suspended
+        pooled.fingerprint, pooled.problem, pooled.is_suspended = state, problem, not tenant.is_available
         pooled.digest = digest
         pooled.failures, pooled.restart_at = 0, 0.0
         if pooled.running and (is_new_file or problem or pooled.is_suspended):

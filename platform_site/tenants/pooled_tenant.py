@@ -17,6 +17,7 @@ class PooledTenant:
 
     fingerprint    of its settings, as applied; see `fingerprint`
     digest         digest of the checked settings
+    is_suspended   whether it is suspended or unfinished
     problem        why it may not be pooled
     listen_error   why the pool cannot listen on its port
     is_watched     whether the pool polls its socket for connections
@@ -50,10 +51,10 @@ class PooledTenant:
 
 
 def fingerprint(tenant: Tenant) -> tuple[Any, ...]:
-    """A value that changes with the tenant's settings file, and when it is suspended or resumed."""
+    """A value that changes with the tenant's settings file, and with what else decides whether it may be started."""
     try:
         status = tenant.settings_file.stat()
     except OSError:
         return ()
     # Not the modification time, which the writer of the file can set.
-    return (status.st_ctime_ns, status.st_ino, status.st_size), tenant.is_suspended
+    return (status.st_ctime_ns, status.st_ino, status.st_size), tenant.is_available, tenant.has_files

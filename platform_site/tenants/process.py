@@ -48,9 +48,13 @@ def serve(tenant: Tenant, digest: str, listening: socket.socket, status: int, id
     sys.argv[1:] = ["tenants", "run", tenant.name]
     with _locked(tenant):
         try:
+            if not tenant.is_available:
+                raise TenantError("it has just been suspended, or a command changes it.")
             found = tenant.read()
             if found.digest != digest:
                 raise TenantError("its settings have just been changed, and the pool has not checked them yet.")
+            if problem := tenant.missing_data(found):
+                raise TenantError(problem)
             apply(tenant.environment(found.values))
             _check_exposure()
             preparation.prepare(print, collects_static=False)

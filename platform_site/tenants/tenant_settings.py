@@ -25,7 +25,8 @@ from django.core.exceptions import ImproperlyConfigured
 
 from platform_site.environment import BASE_DIR, SETTINGS, Environment, to_number, to_texts, to_url
 
-_HOST_NAME: Final = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(\.(?!-)[A-Za-z0-9-]{1,63})*")
+#: At most 253 characters, as in DNS: the proxy's tables have room for that.
+_HOST_NAME: Final = re.compile(r"(?=.{1,253}\Z)(?!-)[A-Za-z0-9-]{1,63}(\.(?!-)[A-Za-z0-9-]{1,63})*")
 #: Settings that the pool decides for all tenants, or that would reach outside of a tenant's directory or databases.
 POOL_SETTINGS: Final = frozenset(
     {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import signal
 import sqlite3
@@ -25,7 +26,7 @@ from tests.support.platform import ROOT, free_port
 from tests.support.waiting import eventually
 
 START_TIMEOUT_SECONDS = 180.0
-#: Made anew at a tenant's first start, so that each has its own.
+#: Made anew, at a tenant's first start or here, so that each has its own.
 _SECRETS = ("secret_key", "encryption_keys", "keys")
 _SIGNED = ("identity_signingkey", "audit_audithead")
 
@@ -70,6 +71,7 @@ class Pool:
         ignored = shutil.ignore_patterns("static", "metrics", "cache", *(_SECRETS if own_keys else ()))
         shutil.copytree(original, tenant.data, ignore=ignored)
         if own_keys:
+            (tenant.data / "secret_key").write_text(secrets.token_urlsafe(50))
             with closing(sqlite3.connect(tenant.data / "platform.sqlite3")) as database:
                 for table in _SIGNED:
                     database.execute(f"DELETE FROM {table}")
@@ -172,3 +174,20 @@ def new_pool(path: Path, **settings: str) -> Iterator[tuple[Pool, Path]]:
             yield pool, original
     finally:
         os.environ.update(given)
+
+
+def nginx_configuration(path: Path, tenants_map: str, port: int) -> Path:
+    """The file of a configuration of nginx: deploy/tenants without TLS, on this loopback port; all is below path."""
+    (path / "tenants.map").write_text(tenants_map)
+    server = (ROOT / "deploy/tenants/nginx.conf").read_text()
+    server = server.replace("/etc/nginx/tenants.map", str(path / "tenants.map"))
+    server = server.replace("listen 443 ssl http2;", f"listen 127.0.0.1:{port};")
+    server = "\n".join(line for line in server.splitlines() if "ssl_" not in line and "access_log" not in line)
+    forwarded = (ROOT / "deploy/tenants/proxy.conf").read_text()
+    server = server.replace("include /etc/nginx/business-platform-tenant.conf;", forwarded)
+    kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    temporary = "".join(f"{kind}_temp_path {path}/{kind};" for kind in kinds)
+    head = f"pid {path}/pid; error_log {path}/error.log; daemon off; events {{}} "
+    file = path / "nginx.conf"
+    file.write_text(f"{head}http {{ access_log off; {temporary}\n{server}\n}}")
+    return file

@@ -5,28 +5,35 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import socket
 import sqlite3
 import stat
+import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import psycopg
 import pytest
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
-from platform_site.tenants import archives, directory, process
+from platform_site.management.commands import tenants as tenants_command
+from platform_site.tenants import archives, directory, process, proxies
 from platform_site.tenants.directory import Tenant, review
 from platform_site.tenants.memory import max_running_by_memory
 from platform_site.tenants.pooled_tenant import fingerprint
-from platform_site.tenants.tenant_settings import TenantError
+from platform_site.tenants.tenant_settings import TenantError, TenantSettings
+from tests.support.platform import ROOT, free_port
 from tests.support.postgresql_servers import replicated_servers
-from tests.support.tenants import Pool, new_pool
+from tests.support.programs import requires_program
+from tests.support.tenants import Pool, new_pool, nginx_configuration
+from tests.support.waiting import eventually
 
 
 @pytest.fixture
@@ -37,10 +44,17 @@ def root(tmp_path: Path, settings: Settings) -> Path:
 
 
 def made(name: str, host: str, **settings: str) -> Tenant:
-    """A tenant without a database."""
+    """A tenant with an empty database."""
     with directory.directory_lock():
         tenant = directory.add(name, {"ALLOWED_HOSTS": host, **settings})
-    tenant.suspend(is_suspended=False)
+    return finished(tenant)
+
+
+def finished(tenant: Tenant) -> Tenant:
+    """The tenant with the files without which none is served."""
+    for name in ("secret_key", "platform.sqlite3"):
+        (tenant.data / name).touch(mode=0o600)
+    tenant.mark_unfinished("")
     return tenant
 
 
@@ -101,6 +115,7 @@ def test_a_name_is_never_a_path(root: Path, name: str) -> None:
         ({"ALLOWED_HOSTS": ".example.com"}, "'.example.com' of ada is not one host name"),
         ({"ALLOWED_HOSTS": ""}, "ada needs ALLOWED_HOSTS"),
         ({"ALLOWED_HOSTS": "a.example.com;evil"}, "is not one host name"),
+        ({"ALLOWED_HOSTS": ".".join(["x" * 63] * 4)}, "is not one host name"),
         ({"INSTANCE_NAME": "two\nlines"}, "has a character that tenant.env cannot have"),
     ],
 )
@@ -306,6 +321,19 @@ def test_maps_for_proxies(root: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "bob.example.com {\n\timport tenant 25001\n}" in run(capsys, "proxy", "caddy")
 
 
+def test_nginx_accepts_the_longest_host_names_of_500_tenants(tmp_path: Path) -> None:
+    requires_program("nginx")
+    tail = ".".join(["x" * 63] * 3 + ["y" * 57])
+    hosts = [*(f"{number:03}.{tail}" for number in range(500)), "default", "include"]
+    served = [TenantSettings({}, (host,), 21_000 + number, frozenset()) for number, host in enumerate(hosts)]
+    assert max(map(len, hosts)) == 253
+    configuration = nginx_configuration(tmp_path, proxies.nginx(served), free_port())
+    words = ["nginx", "-t", "-c", str(configuration), "-p", str(tmp_path)]
+    tested = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert tested.returncode == 0, tested.stderr
+    assert "map_hash" not in tested.stderr + (tmp_path / "error.log").read_text()  # no warning either
+
+
 def test_delete_needs_the_name_twice(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tenant = made("ada", "ada.example.com")
     assert "nothing was deleted" in refusal("delete", "ada", "--confirm", "bob")
@@ -379,6 +407,175 @@ def test_a_backup_restores_database_keys_and_files(root: Path, tmp_path: Path) -
     assert said(tenant) == ["before"]
     assert tenant.settings()["ALLOWED_HOSTS"] == "ada.example.com"
     assert _tenants_of(root) == ["ada"]
+
+
+def killed_at_rename(number: int, work: Callable[[], object]) -> None:
+    """Do the work in a process that is killed in place of its rename of a directory with this number, from 0."""
+    child = os.fork()
+    if child == 0:
+        rename, left = Path.rename, number
+
+        def rename_or_die(self: Path, target: Path) -> Path:
+            nonlocal left
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            left -= 1
+            return rename(self, target)
+
+        try:
+            Path.rename = rename_or_die  # type: ignore[method-assign, assignment]
+            work()
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("renames", [0, 1])
+@pytest.mark.parametrize("next_command", ["restore", "resume"])
+def test_a_killed_restore_loses_nothing(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], renames: int, next_command: str
+) -> None:
+    tenant, archive = made("ada", "ada.example.com"), str(tmp_path / "ada.tar.gz")
+    filled(tenant, "before")
+    archives.back_up(tenant, Path(archive))
+    filled(tenant, "after")
+
+    def restore() -> None:
+        with directory.directory_lock():
+            archives.restore("ada", Path(archive), root)
+
+    killed_at_rename(renames, restore)
+    assert tenant.unfinished
+    assert "ada   unfinished" in run(capsys, "list")
+    # It would make new data in place of those that are only set aside.
+    text = "A command that stopped ada was killed. Run it again, or resume ada."
+    assert refusal("run", "ada", "check") == refusal("backup", "ada", archive) == text
+    if next_command == "restore":
+        restore()
+        assert said(tenant) == ["before"]
+    else:
+        run(capsys, "resume", "ada")
+        assert said(tenant) == ["before", "after"]
+        assert (tenant.data / "secret_key").read_text() == "after"
+    assert tenant.is_available
+    assert not (tenant.path / ".data.former").exists()
+    assert [path.name for path in root.glob(".restored-*")] == ([] if next_command == "restore" else [ANY])
+
+
+@pytest.mark.parametrize("missing", ["", "secret_key", "platform.sqlite3"])
+def test_a_tenant_without_its_data_is_refused_and_not_made_anew(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    """Its file system may not be mounted: then `data` is missing, or empty."""
+    tenant, archive = made("ada", "ada.example.com"), tmp_path / "ada.tar.gz"
+    filled(tenant, "before")
+    archives.back_up(tenant, archive)
+    state, digest = fingerprint(tenant), review(root).settings["ada"].digest
+    (tenant.data / missing).rename(tmp_path / "aside")
+    assert fingerprint(tenant) != state  # so the pool notices it
+    file = tenant.data / (missing or "secret_key")
+    text = f"{file} is missing. ada is not served, since it would begin with new data."
+    assert problems(root)["ada"].startswith(text)
+    assert refusal("backup", "ada", str(tmp_path / "other.tar.gz")).startswith(text)
+    assert refusal("run", "ada", "check").startswith(text)
+    monkeypatch.setattr(sys, "argv", ["manage.py"])
+    with socket.socket() as listening, pytest.raises(SystemExit, match="is missing"):
+        process.serve(tenant, digest, listening, -1, 1.0)
+    assert not (tenant.data / missing).exists()
+    with directory.directory_lock():
+        archives.restore("ada", archive, root)
+    assert said(tenant) == ["before"]
+    assert problems(root) == {}
+
+
+def test_a_failed_restore_leaves_the_tenant_as_it_was(root: Path, tmp_path: Path) -> None:
+    tenant = made("ada", "ada.example.com")
+    filled(tenant, "before")
+    with pytest.raises(FileNotFoundError), tenant.stopped():
+        tenant.replace_data(tmp_path / "missing")
+    assert said(tenant) == ["before"]
+    assert tenant.is_available
+
+
+def test_a_killed_creation_is_unfinished_and_begins_again(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with directory.directory_lock():
+        eve = directory.add("eve", {"ALLOWED_HOSTS": "eve.example.com"})  # the process is killed after that
+    assert not eve.is_available
+    assert "eve   unfinished" in run(capsys, "list")
+    text = "`tenants create` of eve has not finished. If it no longer runs, run it again, or delete eve."
+    assert refusal("resume", "eve") == text
+    assert refusal("backup", "eve", str(root / "eve.tar.gz")) == text
+    assert refusal("run", "eve", "check") == text
+    with directory.directory_lock():
+        # Another command still creates it.
+        with eve.changing(), pytest.raises(TenantError, match="Another command of eve is running"):
+            directory.add("eve", {"ALLOWED_HOSTS": "eve.example.com"})
+        again = directory.add("eve", {"ALLOWED_HOSTS": "eve.example.com"})
+    assert finished(again).is_available
+    assert _tenants_of(root) == ["eve"]
+
+
+def test_a_killed_creation_can_be_deleted(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with directory.directory_lock():
+        directory.add("eve", {"ALLOWED_HOSTS": "eve.example.com"})
+    run(capsys, "delete", "eve", "--confirm", "eve")
+    assert made("bob", "eve.example.com").is_available
+
+
+def test_a_tenant_that_is_suspended_while_it_is_created_stays_so(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def prepare(tenant: Tenant, *words: str, **options: Any) -> None:
+        call_command("tenants", "suspend", "eve")
+        (tenant.data / "secret_key").touch()
+        (tenant.data / "platform.sqlite3").touch()
+
+    monkeypatch.setattr(tenants_command, "_run", prepare)
+    run(capsys, "create", "eve", "--host", "eve.example.com")
+    assert "eve   suspended" in run(capsys, "list")
+
+
+@pytest.mark.process
+@pytest.mark.once
+def test_commands_at_once_on_one_tenant(root: Path, tmp_path: Path) -> None:
+    """While the process of a restore waits for the tenant's to stop, others are refused, and a suspension is kept."""
+    tenant, archive = made("ada", "ada.example.com"), tmp_path / "ada.tar.gz"
+    filled(tenant, "before")
+    archives.back_up(tenant, archive)
+    filled(tenant, "after")
+    serving = tenant.lock()
+    assert serving is not None
+    with serving:
+        restore = subprocess.Popen(
+            [sys.executable, "manage.py", "tenants", "restore", "ada", str(archive)],
+            cwd=ROOT, env=Pool(tmp_path).environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )  # fmt: skip
+        try:
+            assert eventually(lambda: not tenant.is_available, 300)
+            text = "Another command of ada is running. Try again when it has ended."
+            assert refusal("backup", "ada", str(tmp_path / "other.tar.gz")) == text
+            assert refusal("run", "ada", "check") == text
+            call_command("tenants", "suspend", "ada")
+            serving.close()  # the processes have stopped
+            assert eventually(lambda: not tenant.unfinished, 300)
+        finally:
+            os.killpg(restore.pid, signal.SIGKILL)  # it would prepare the database, which is none
+            restore.wait()
+    assert said(tenant) == ["before"]
+    assert tenant.is_suspended
+
+
+def test_nothing_changes_a_tenant_during_a_backup(root: Path, tmp_path: Path) -> None:
+    tenant, archive = made("ada", "ada.example.com"), tmp_path / "ada.tar.gz"
+    filled(tenant, "ada's")
+    archives.back_up(tenant, archive)
+    text = "Another command of ada is running. Try again when it has ended."
+    with tenant.used():
+        assert refusal("restore", "ada", str(archive)) == text
+        assert refusal("delete", "ada", "--confirm", "ada") == text
+        archives.back_up(tenant, archive)
+    assert tenant.is_available
 
 
 def test_a_backup_is_restored_as_its_own_tenant_only(root: Path, tmp_path: Path) -> None:

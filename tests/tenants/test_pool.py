@@ -17,12 +17,11 @@ from typing import Any
 import psutil
 import pytest
 
-from platform_site.environment import BASE_DIR
 from platform_site.tenants.directory import Tenant
 from tests.support.platform import free_port
 from tests.support.programs import requires_program
 from tests.support.receiver import LoopbackReceiver
-from tests.support.tenants import Pool, new_pool
+from tests.support.tenants import Pool, new_pool, nginx_configuration
 from tests.support.waiting import eventually
 
 #: They wait for stops and restarts, minutes on a busy machine: `make fuzz`. test_isolation.py runs a pool in each run.
@@ -127,9 +126,9 @@ def test_a_third_tenant_takes_the_place_of_the_one_used_least_recently(pool: Poo
 def test_who_finds_no_room_is_told_to_come_again_and_gets_a_turn(pool: Pool) -> None:
     """However often others are asked."""
     for name in ("ada", "bob"):  # so that none has run for long
-        tenant(pool, name).suspend(is_suspended=True)
+        tenant(pool, name).suspend()
         assert pool.stops(tenant(pool, name))
-        tenant(pool, name).suspend(is_suspended=False)
+        tenant(pool, name).resume()
     with used(pool, "ada", "bob"):
         assert eventually(lambda: pool.running() == ["ada", "bob"], 30)
         refused = pool.request(tenant(pool, "dee"), "GET", "/healthz")
@@ -142,7 +141,7 @@ def test_who_finds_no_room_is_told_to_come_again_and_gets_a_turn(pool: Pool) -> 
 def test_a_suspended_tenant_is_answered_by_the_pool(pool: Pool) -> None:
     cy = tenant(pool, "cy")
     assert eventually(lambda: answers(pool, "cy") == 200, 10)
-    cy.suspend(is_suspended=True)
+    cy.suspend()
     assert eventually(lambda: answers(pool, "cy") == 503, 40)
     assert pool.stops(cy)
     refused = pool.request(cy, "POST", "/id/connect/token", data={"pad": "x" * 300_000})
@@ -155,13 +154,13 @@ def test_a_suspended_tenant_is_answered_by_the_pool(pool: Pool) -> None:
     assert error["info"] == "The pool of tenants answered; no process of the instance was started."
     assert "cy" not in pool.running()
     assert pool.request(cy, "HEAD", "/").content == b""
-    cy.suspend(is_suspended=False)
+    cy.resume()
     assert eventually(lambda: answers(pool, "cy") == 200, 10)
 
 
 def test_who_sends_nothing_to_a_suspended_tenant_holds_nothing(pool: Pool) -> None:
     dee = tenant(pool, "dee")
-    dee.suspend(is_suspended=True)
+    dee.suspend()
     assert eventually(lambda: answers(pool, "dee") == 503, 40)
     silent = [socket.create_connection(("127.0.0.1", dee.port)) for _ in range(250)]
     started = time.monotonic()
@@ -171,7 +170,7 @@ def test_who_sends_nothing_to_a_suspended_tenant_holds_nothing(pool: Pool) -> No
         each.settimeout(30)
         assert each.recv(10) == b""
         each.close()
-    dee.suspend(is_suspended=False)
+    dee.resume()
 
 
 def test_a_changed_setting_is_taken_up_without_a_restart_of_the_pool(pool: Pool) -> None:
@@ -234,21 +233,9 @@ def test_a_retry_that_is_due_wakes_a_sleeping_tenant(pool: Pool) -> None:
 
 def test_nginx_leads_each_host_to_its_tenant(pool: Pool, tmp_path: Path) -> None:
     requires_program("nginx")
-    (tmp_path / "tenants.map").write_text(pool.command("tenants", "proxy", "nginx").stdout)
     port = free_port()
-    server = (BASE_DIR / "deploy/tenants/nginx.conf").read_text()
-    server = server.replace("/etc/nginx/tenants.map", str(tmp_path / "tenants.map"))
-    server = server.replace("listen 443 ssl http2;", f"listen 127.0.0.1:{port};")
-    server = "\n".join(line for line in server.splitlines() if "ssl_" not in line and "access_log" not in line)
-    server = server.replace(
-        "include /etc/nginx/business-platform-tenant.conf;", (BASE_DIR / "deploy/tenants/proxy.conf").read_text()
-    )
-    temporary = "".join(
-        f"{kind}_temp_path {tmp_path}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-    )
-    head = f"pid {tmp_path}/pid; error_log {tmp_path}/error.log; daemon off; events {{}} "
-    (tmp_path / "nginx.conf").write_text(f"{head}http {{ access_log off; {temporary}\n{server}\n}}")
-    nginx = subprocess.Popen(["nginx", "-c", str(tmp_path / "nginx.conf"), "-p", str(tmp_path)])
+    configuration = nginx_configuration(tmp_path, pool.command("tenants", "proxy", "nginx").stdout, port)
+    nginx = subprocess.Popen(["nginx", "-c", str(configuration), "-p", str(tmp_path)])
     try:
 
         def asked(host: str) -> str:
@@ -301,7 +288,7 @@ def test_a_pool_with_settings_of_an_instance_is_refused(tmp_path: Path, settings
 
 def test_killed_processes_disturb_no_other_tenant_and_start_again(pool: Pool) -> None:
     for name in ("cy", "dee"):  # their work would take the place of who was killed
-        tenant(pool, name).suspend(is_suspended=True)
+        tenant(pool, name).suspend()
     assert eventually(lambda: not {"cy", "dee"} & set(pool.running()), 40)
     assert answers(pool, "ada") == 200
     assert answers(pool, "bob") == 200
@@ -314,4 +301,4 @@ def test_killed_processes_disturb_no_other_tenant_and_start_again(pool: Pool) ->
         assert answers(pool, "ada") == 200
     assert others <= {process.pid for process in pool.processes(tenant(pool, "bob"))}
     for name in ("cy", "dee"):
-        tenant(pool, name).suspend(is_suspended=False)
+        tenant(pool, name).resume()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import secrets
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -111,17 +111,19 @@ class Command(PlatformCommand):
             **({"DATABASE_URL": options["database_url"]} if options["database_url"] else {}),
             **given,
         }
-        with directory_lock():
-            tenant = add(options["name"], settings)
-        try:
-            _run(tenant, "shell", "--no-imports", "--command", _PREPARE)
-            password = secrets.token_urlsafe(12)
-            login = {"DJANGO_SUPERUSER_PASSWORD": password}
-            _run(tenant, "createsuperuser", "--no-input", "--login", options["admin"], more=login)
-        except BaseException:
-            shutil.rmtree(tenant.path, ignore_errors=True)
-            raise
-        tenant.suspend(is_suspended=False)
+        with contextlib.ExitStack() as stack:
+            with directory_lock():
+                tenant = add(options["name"], settings)
+                lock = stack.enter_context(tenant.changing())
+            try:
+                _run(tenant, "shell", "--no-imports", "--command", _PREPARE, lock=lock)
+                password = secrets.token_urlsafe(12)
+                login = {"DJANGO_SUPERUSER_PASSWORD": password}
+                _run(tenant, "createsuperuser", "--no-input", "--login", options["admin"], more=login, lock=lock)
+            except BaseException:
+                remove(tenant)
+                raise
+            tenant.mark_unfinished("")
         made = settings_get(tenant)
         found = {**_row(tenant, made), "admin": options["admin"], "password": password}
         sentence = (
@@ -137,11 +139,11 @@ class Command(PlatformCommand):
         self.print_rows(rows, as_json=options["as_json"])
 
     def _suspend(self, options: dict[str, Any]) -> None:
-        tenant_get(options["name"]).suspend(is_suspended=True)
+        tenant_get(options["name"]).suspend()
         self.stdout.write(f"Suspended {options['name']}.")
 
     def _resume(self, options: dict[str, Any]) -> None:
-        tenant_get(options["name"]).suspend(is_suspended=False)
+        tenant_get(options["name"]).resume()
         self.stdout.write(f"Resumed {options['name']}.")
 
     def _backup(self, options: dict[str, Any]) -> None:
@@ -170,9 +172,10 @@ class Command(PlatformCommand):
             raise TenantError("Name a command of manage.py, such as doctor.")
         if options["command"][0] in ("serve", "tenants"):
             raise TenantError(f"{options['command'][0]} is a command of the pool.")
-        environment = tenant.environment(settings_get(tenant).values)
-        self.stdout.flush()
-        raise SystemExit(subprocess.run(_words(options["command"]), cwd=BASE_DIR, env=environment).returncode)
+        with tenant.used():
+            environment = tenant.environment(settings_get(tenant).values)
+            self.stdout.flush()
+            raise SystemExit(subprocess.run(_words(options["command"]), cwd=BASE_DIR, env=environment).returncode)
 
     def _proxy(self, options: dict[str, Any]) -> None:
         reviewed = review(root())
@@ -192,7 +195,7 @@ def _row(tenant: Tenant, settings: TenantSettings | None, problem: str = "") -> 
         return {"name": tenant.name, "state": "refused", "hosts": "", "port": None, "database": "", "problem": problem}
     return {
         "name": tenant.name,
-        "state": "suspended" if tenant.is_suspended else "active",
+        "state": "unfinished" if tenant.unfinished else "suspended" if tenant.is_suspended else "active",
         "hosts": ",".join(settings.hosts),
         "port": settings.port,
         "database": "PostgreSQL" if settings.values.get("DATABASE_URL") else "SQLite",
@@ -204,12 +207,16 @@ def _words(command: Sequence[str]) -> list[str]:
     return [sys.executable, "manage.py", *command]
 
 
-def _run(tenant: Tenant, *command: str, more: dict[str, str] | None = None) -> None:
-    """Run a command of the tenant quietly. Raises TenantError with what it printed."""
+def _run(tenant: Tenant, *command: str, more: dict[str, str] | None = None, lock: int | None = None) -> None:
+    """Run a command of the tenant quietly. Raises TenantError with what it printed.
+
+    lock   descriptor of the tenant's lock, which the command holds, too: it continues if this process is killed
+    """
     done = subprocess.run(
         _words(command),
         cwd=BASE_DIR,
         env={**tenant.environment(settings_get(tenant).values), **(more or {})},
+        pass_fds=() if lock is None else (lock,),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
