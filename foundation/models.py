@@ -115,7 +115,7 @@ class_prepared.connect(_end_indexes_in_key)
 
 
 class VersionStamp(models.Model):
-    """The table of foundation.cache_versions."""
+    """The table of foundation.cache_versions; its row `wal_timeline` is of identity.session_positions."""
 
     name = models.CharField(max_length=64, primary_key=True)
     value = models.BigIntegerField(default=0)
