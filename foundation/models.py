@@ -115,7 +115,10 @@ class_prepared.connect(_end_indexes_in_key)
 
 
 class CacheVersion(models.Model):
-    """The cache version of one source (foundation.cache_versions)."""
+    """The cache version of one source (foundation.cache_versions).
+
+    The row `wal_timeline` belongs to identity.session_positions.
+    """
 
     name = models.CharField(max_length=64, primary_key=True)
     value = models.BigIntegerField(default=0)

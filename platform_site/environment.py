@@ -152,6 +152,10 @@ class Environment:
 
         return self._read(name, "list", default, meaning, convert)
 
+    def replicas(self, name: str, meaning: str) -> list[dict[str, Any]]:
+        """Django's database settings for comma-separated URLs of PostgreSQL servers."""
+        return self._read(name, "list", [], meaning, lambda raw: to_replicas(name, raw))
+
     def declare(self, name: str, default: Any, meaning: str) -> Any:
         """A setting of the default's type: int, float or a tuple of numbers."""
         read: dict[type, Callable[[str, Any, str], Any]] = {int: self.number, float: self.decimal, tuple: self.decimals}
@@ -177,8 +181,9 @@ class Environment:
     def database(url: str, *, of: str = "DATABASE_URL") -> dict[str, Any]:
         """Django's database settings for a URL, which may name several servers (scheme://user@host:port,host:port/name).
 
-        of: the setting that errors name.
+        of: the setting that errors name. Raises ImproperlyConfigured.
         """
+        url = to_url(of, url)
         before, at, behind = url.rpartition("@")
         servers, slash, rest = behind.partition("/")
         first, *others = servers.split(",")
@@ -186,7 +191,7 @@ class Environment:
             found = dict(environ.Env.db_url_config(f"{before}{at}{first}{slash}{rest}" if others else url))
         except Exception as exc:
             raise ImproperlyConfigured(f"{of} cannot be read: {exc}") from exc
-        if found["ENGINE"] not in _ENGINES:
+        if found.get("ENGINE") not in _ENGINES:
             raise ImproperlyConfigured(f"{of} must begin with postgres:// or sqlite://, not {url.partition(':')[0]!r}.")
         if others:
             # The driver accepts lists of hosts and ports, and tries one server after the other.
@@ -220,7 +225,21 @@ def to_texts(raw: str) -> list[str]:
     return [item.strip() for item in raw.split(",") if item.strip()]
 
 
-_ENGINES = frozenset({"django.db.backends.postgresql", "django.db.backends.sqlite3", "foundation.sqlite"})
+def to_replicas(name: str, raw: str) -> list[dict[str, Any]]:
+    """Django's database settings for comma-separated URLs of PostgreSQL servers. Raises ImproperlyConfigured."""
+    urls = to_texts(raw)
+    for url in urls:
+        # A URL of several servers, which DATABASE_URL may be, falls apart at its commas.
+        if environ.Env.DB_SCHEMES.get(url.partition("://")[0]) != POSTGRESQL:
+            raise ImproperlyConfigured(
+                f"{name} must be URLs that begin with postgres:// and name one server each, with commas between them; "
+                f"{url!r} is none. A comma in a password is written %2C."
+            )
+    return [Environment.database(url, of=name) for url in urls]
+
+
+POSTGRESQL = "django.db.backends.postgresql"
+_ENGINES = frozenset({POSTGRESQL, "django.db.backends.sqlite3", "foundation.sqlite"})
 #: A name of letters of any script, perhaps with `*.` in front.
 _HOST = re.compile(r"(\*\.)?[\w-]+(\.[\w-]+)*\.?")
 

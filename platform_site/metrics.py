@@ -274,11 +274,17 @@ def _replicas() -> Iterator[Metric]:
     """The state of the replicas, as seen by the process that handles the scrape."""
     used = GaugeMetricFamily("platform_replica_in_use", "Whether a replica answers reads.", labels=("server",))
     lag = GaugeMetricFamily("platform_replica_lag_seconds", "How far a replica is behind.", labels=("server",))
+    left_out = GaugeMetricFamily(
+        "platform_replica_left_out", "Why a replica answers no reads: the label `reason`.", labels=("server", "reason")
+    )
     for each in replica_states():
-        used.add_metric([each.name], each.is_in_use)
+        used.add_metric([each.name], each.reason is None)
+        if each.reason is not None:
+            left_out.add_metric([each.name, each.reason], 1)
         if each.lag_seconds is not None:
             lag.add_metric([each.name], each.lag_seconds)
     yield used
+    yield left_out
     yield lag
 
 

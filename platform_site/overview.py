@@ -23,7 +23,7 @@ from django_q.brokers import get_broker
 from django_q.models import Failure
 
 from domain.admin.context import is_administrator
-from domain.database.replicas import replica_states
+from domain.database.replicas import Reason, replica_states
 from domain.entities.systems_monitoring import InformationMessage
 from foundation.fields import utc_now
 from identity.usage import usage_by_hour, usage_chart, usage_now, usage_warnings
@@ -142,17 +142,17 @@ def _workers(request: HttpRequest) -> Card:
 
 def _replicas(request: HttpRequest) -> Card | None:
     """The state of the database replicas, as seen by this process; None without replicas."""
-    states = [each for each in replica_states() if not each.is_primary]
+    states = [each for each in replica_states() if each.reason is not Reason.NO_REPLICA]
     if not states:
         return None
-    used = sum(each.is_in_use for each in states)
+    used = sum(each.reason is None for each in states)
     lines = tuple(
         Line(
             each.name,
             _short(each.problem) or gettext("does not answer, or is catching up")
             if each.lag_seconds is None
             else gettext("%(seconds)s s behind") % {"seconds": number_text(round(each.lag_seconds, 1))},
-            GOOD if each.is_in_use else BAD,
+            GOOD if each.reason is None else BAD,
         )
         for each in states
     )

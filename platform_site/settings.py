@@ -23,7 +23,7 @@ from foundation import private_files, spans
 from foundation.encryption import key_is_valid
 from identity.scopes import ALL_SCOPES, DESCRIPTIONS
 from platform_site.appearance import colour_problem, logo_problem
-from platform_site.environment import BASE_DIR, SETTINGS, Environment
+from platform_site.environment import BASE_DIR, POSTGRESQL, SETTINGS, Environment
 from platform_site.rest_framework_settings import REST_FRAMEWORK as REST_FRAMEWORK
 from platform_site.serving.addresses import start_problem
 from webhooks.conf import WebhookSettings
@@ -211,12 +211,13 @@ def _sqlite(name: str) -> dict[str, Any]:
     }
 
 
-_database_url = env.url("DATABASE_URL", "", "Main database; empty means SQLite in DATA_DIR.")
+_database_url = env.text("DATABASE_URL", "", "Main database; empty means SQLite in DATA_DIR.", kind="url")
 DATABASES: dict[str, dict[str, Any]] = {
     "default": env.database(_database_url) if _database_url else _sqlite("platform.sqlite3"),
 }
 DATABASES["default"]["CONN_MAX_AGE"] = None
-if DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
+_is_postgresql = DATABASES["default"]["ENGINE"] == POSTGRESQL
+if _is_postgresql:
     # A server whose machine is lost closes no connection: without limits a request would wait for minutes. Parameters
     # of libpq, in seconds and milliseconds; those in the URL win. Keepalives apply while a connection waits for a
     # response, the user timeout while it sends.
@@ -230,17 +231,15 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
     }
 #: Aliases of DATABASES.
 DATABASE_REPLICAS: list[str] = []
-for _number, _replica_url in enumerate(
-    env.texts(
+for _number, _replica in enumerate(
+    env.replicas(
         "DATABASE_REPLICA_URLS",
-        [],
         "Streaming replicas of DATABASE_URL, one server each, the same on all nodes: reads go to those that have what "
         "their session has written and seen.",
     ),
     1,
 ):
     DATABASE_REPLICAS.append(f"replica{_number}")
-    _replica = env.database(_replica_url, of="DATABASE_REPLICA_URLS")
     DATABASES[DATABASE_REPLICAS[-1]] = {
         **_replica,
         "CONN_MAX_AGE": None,
@@ -248,7 +247,7 @@ for _number, _replica_url in enumerate(
         "OPTIONS": {"connect_timeout": 2, "tcp_user_timeout": 2000, **_replica.get("OPTIONS", {})},
         "TEST": {"MIRROR": "default"},
     }
-if DATABASE_REPLICAS and not _database_url.startswith(("postgres", "pgsql")):
+if DATABASE_REPLICAS and not _is_postgresql:
     raise ImproperlyConfigured("DATABASE_REPLICA_URLS needs a DATABASE_URL of PostgreSQL.")
 DATABASE_REPLICA_LAG_SECONDS = env.decimal(
     "DATABASE_REPLICA_LAG_SECONDS", 1.0, "A replica with a greater lag is not used until it has caught up."

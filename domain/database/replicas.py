@@ -8,11 +8,15 @@ A replica is out of use while it does not answer, lags more than DATABASE_REPLIC
 afterwards. A restarted server may be behind its earlier position, so a new connection is used only after it has
 replayed everything that the primary had when the connection was made.
 
+Positions say nothing about a standby of another cluster, or of another server than the primary: such a server is out of
+use, too. It has another system identifier, or lacks the stamp of the primary's timeline (identity.session_positions).
+
 Reads from a replica fill caches, too. Meanwhile the thread's cache versions are held at values that the replica has.
 """
 
 from __future__ import annotations
 
+import enum
 import hashlib
 import logging
 import os
@@ -34,7 +38,15 @@ from domain.database import postgresql
 from foundation import cache_versions
 from foundation.execution_slot import yield_to_requests
 from foundation.per_process import PerProcess
-from identity.session_positions import POSITION_NOW, position_note, position_read
+from identity.session_positions import (
+    POSITION_NOW,
+    STAMP,
+    STAMP_NOW,
+    Needed,
+    needed_read,
+    position_note,
+    timeline_stamp,
+)
 
 logger = logging.getLogger("platform.database")
 
@@ -47,41 +59,72 @@ _PRIMARY: Final = "primary"
 LOOK_SECONDS: Final = 0.25
 #: A replica that has not answered a poll for this long is out of use.
 SILENT_SECONDS: Final = 0.8
-_NO_REPLICA: Final = "The server is no replica now."
 #: How long `replicas_examine` waits for a replica that is behind.
 EXAMINE_SECONDS: Final = 5.0
 #: How long a long read waits for a replica to reach the position that its session needs.
 LONG_READ_WAIT_SECONDS: Final = 0.3
 #: Polls of the primary that are kept, to compute the lag of a replica: ten minutes.
 _LOOKS: Final = 2400
-_REPLAYED = "SELECT pg_is_in_recovery(), pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0')::bigint"
+_CLUSTER = "SELECT system_identifier FROM pg_control_system()"
+# The timeline of pg_control_recovery() is behind the replayed one for some minutes, so a lesser one says nothing.
+_REPLAYED = f"""
+SELECT pg_is_in_recovery(), pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0')::bigint, {STAMP},
+       (SELECT min_recovery_end_timeline FROM pg_control_recovery())
+"""  # noqa: S608  a constant
+_PRIMARY_STATE = f"SELECT {POSITION_NOW}, {STAMP_NOW}, ({_CLUSTER})"
 #: Prefixes of SQLSTATEs that only a replica raises: it stops or starts, replay cancels a query, the read writes.
 _STATES_OF_REPLICAS = ("08", "57P", "40001", "40P01", "25006")
+
+
+class Reason(enum.StrEnum):
+    """Why a replica is out of use. The values are labels of a metric."""
+
+    NO_ANSWER = "no_answer"
+    BEHIND = "behind"
+    #: The server replays no WAL: after a failover a replica may be the primary.
+    NO_REPLICA = "no_replica"
+    OTHER_CLUSTER = "other_cluster"
+    OTHER_TIMELINE = "other_timeline"
+
+
+class _OutOfUse(OperationalError):
+    """A server that answers, but must not be read."""
+
+    def __init__(self, reason: Reason, problem: str) -> None:
+        super().__init__(problem)
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaState:
     """State of a replica as this process last polled it.
 
+    reason       None while the replica is in use
     lag_seconds  None if the replica does not answer or has not caught up yet
     problem      the error of the last failed poll
-    is_primary   the server replays no WAL: after a failover a replica may be the primary
     """
 
     name: str
-    is_in_use: bool
+    reason: Reason | None
     lag_seconds: float | None
     problem: str
-    is_primary: bool
+
+
+_CURES: Final = {
+    Reason.NO_ANSWER: "start it, or take it out of DATABASE_REPLICA_URLS",
+    Reason.OTHER_CLUSTER: "name the primary's own standby in DATABASE_REPLICA_URLS",
+    Reason.OTHER_TIMELINE: "let it follow the primary, or make it anew (pg_rewind, pg_basebackup)",
+    Reason.NO_REPLICA: "",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Examined:
     """Result of `replicas_examine` for one replica.
 
-    megabytes   WAL that the replica had not replayed at first
-    seconds     time until it had
-    is_primary  the server replays no WAL
+    megabytes  WAL that the replica had not replayed at first
+    seconds    time until it had
+    reason     why it cannot be used, with `problem` and `cure`
     """
 
     name: str
@@ -89,21 +132,33 @@ class Examined:
     seconds: float = 0.0
     problem: str = ""
     cure: str = ""
-    is_primary: bool = False
+    reason: Reason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _PrimaryState:
+    """The primary's next position, the stamp of its timeline, and its cluster's system identifier."""
+
+    needed: Needed
+    cluster: int
 
 
 class _Primary:
-    """The primary's WAL positions at the last polls."""
+    """The primary's state, and its WAL positions at the last polls."""
 
     def __init__(self) -> None:
+        self.state: _PrimaryState | None = None
         self.looks: deque[tuple[float, int]] = deque(maxlen=_LOOKS)
         self._connection = _watching_connection("default")
 
     def look(self) -> None:
-        began = time.monotonic()
-        self.looks.append((began, _primary_position(self._connection)))
+        began, state = time.monotonic(), _primary_state(self._connection)
+        if self.state is not None and self.state.needed.stamp != state.needed.stamp:
+            self.looks.clear()  # positions of another timeline, which this one may never reach
+        self.state = state
+        self.looks.append((began, state.needed.position))
 
-    def close(self, problem: str) -> None:
+    def close(self, error: Exception) -> None:
         with suppress(DatabaseError, InterfaceError):
             self._connection.close()
 
@@ -125,11 +180,13 @@ class Replica:
     def __init__(self, alias: str, primary: _Primary) -> None:
         self.alias = alias
         self.name = _name(alias)
-        self.is_in_use = False
+        self.reason: Reason | None = Reason.NO_ANSWER
         self.problem = ""
+        self._failure = Reason.NO_ANSWER  # while it is silent
         self._primary = primary
         self._connection = _watching_connection(alias)
         self._position = -1
+        self._stamp: int | None = None
         self._answered_at = float("-inf")
         self._connected_at: float | None = None
         self._has_caught_up = False
@@ -137,49 +194,71 @@ class Replica:
 
     def look(self) -> None:
         """Poll the replayed position, on the watching thread's connection."""
+        if (primary := self._primary.state) is None:
+            return
         if self._connected_at is None:
+            _check_cluster(self._connection, primary)
             self._connected_at, self._has_caught_up = time.monotonic(), False
-        self._ask(self._connection)
+        self._ask(self._connection, primary.needed.stamp)
         if not self._has_caught_up:
             self._has_caught_up = self._primary.has_been_at(self._position, since=self._connected_at)
 
-    def close(self, problem: str) -> None:
+    def close(self, error: Exception) -> None:
         """Close the watching connection; the next poll opens a new one."""
-        self._connected_at, self.problem = None, problem
+        self._connected_at = None
+        self._failure = error.reason if isinstance(error, _OutOfUse) else Reason.NO_ANSWER
+        if self._failure is not Reason.NO_ANSWER:
+            self._answered_at = float("-inf")
+        problem, self.problem = self.problem, _first_line(error)
+        if self.reason is not None and self.problem != problem:
+            self._log(self.problem)
         with suppress(DatabaseError, InterfaceError):
             self._connection.close()
 
     def decide(self) -> None:
         """Take the replica out of or back into use; while it is silent, each call breaks off the reads that wait."""
         lag = self.lag_seconds
+        before = self.reason
         if lag is None:
             self._break_off()
-        is_in_use = lag is not None and lag <= settings.DATABASE_REPLICA_LAG_SECONDS
-        if is_in_use == self.is_in_use:
-            return
-        self.is_in_use = is_in_use
-        if is_in_use:
+            self.reason = self._failure if self._is_silent else Reason.BEHIND
+        else:
+            self.reason = Reason.BEHIND if lag > settings.DATABASE_REPLICA_LAG_SECONDS else None
+        if before is None and self.reason is not None:
+            told = "It does not answer." if self._is_silent else "It is catching up."
+            self._log(f"It is {lag:.1f} s behind." if lag is not None else self.problem or told)
+        elif before is not None and self.reason is None:
             logger.info("The replica %s is in use: %.1f s behind.", self.name, lag)
-            return
-        told = f"It is {lag:.1f} s behind." if lag is not None else self.problem or "It does not answer."
-        logger.warning("The replica %s is left out. %s", self.name, told)
+
+    def _log(self, why: str) -> None:
+        # After a failover a replica is the primary, for good.
+        level = logging.INFO if self._failure is Reason.NO_REPLICA else logging.WARNING
+        logger.log(level, "The replica %s is left out. %s", self.name, why)
 
     @property
     def lag_seconds(self) -> float | None:
         """How far behind the replica is; None if it does not answer, or has not caught up since it was connected."""
-        is_silent = time.monotonic() - self._answered_at > SILENT_SECONDS
-        return None if is_silent or not self._has_caught_up else self._primary.lag_seconds(self._position)
+        return None if self._is_silent or not self._has_caught_up else self._primary.lag_seconds(self._position)
 
-    def reaches(self, needed: int, connection: BaseDatabaseWrapper) -> bool:
+    @property
+    def _is_silent(self) -> bool:
+        return time.monotonic() - self._answered_at > SILENT_SECONDS
+
+    def reaches(self, needed: Needed, connection: BaseDatabaseWrapper) -> bool:
         """Whether the next read on the connection sees the position."""
+        if needed.stamp is None:
+            return False
         connection.ensure_connection()
         raw: Any = connection.connection
         with self._used(raw):
             if getattr(raw, "has_caught_up", False):
-                return self._position >= needed or self._ask(connection) >= needed
+                has_position = self._stamp == needed.stamp and self._position >= needed.position
+                return has_position or self._ask(connection, needed.stamp) >= needed.position
             if not hasattr(raw, "must_reach"):
-                raw.must_reach = _primary_position()
-            raw.has_caught_up = self._ask(connection) >= max(needed, raw.must_reach)
+                primary = _primary_state()
+                _check_cluster(connection, primary)
+                raw.must_reach = primary.needed.position
+            raw.has_caught_up = self._ask(connection, needed.stamp) >= max(needed.position, raw.must_reach)
             return bool(raw.has_caught_up)
 
     @contextmanager
@@ -207,9 +286,11 @@ class Replica:
         self._answered_at = float("-inf")
         connections[self.alias].close()
 
-    def _ask(self, connection: BaseDatabaseWrapper) -> int:
-        position = _replayed(connection)
-        self._answered_at, self._position, self.problem = time.monotonic(), position, ""
+    def _ask(self, connection: BaseDatabaseWrapper, stamp: int | None) -> int:
+        position = _replayed(connection, stamp)
+        self._position = position
+        self._stamp = stamp  # after the position, which is of this timeline when another thread sees this stamp
+        self._answered_at, self._failure, self.problem = time.monotonic(), Reason.NO_ANSWER, ""
         return position
 
     def _break_off(self) -> None:
@@ -233,16 +314,17 @@ class Replicas:
     def of(self, session_id: str) -> tuple[Replica | None, bool]:
         """(replica to read from, whether it is the session's own); another one while that is out of use."""
         own, *others = sorted(self.all, key=lambda each: hashlib.blake2b(f"{each.name} {session_id}".encode()).digest())
-        chosen = next((each for each in (own, *others) if each.is_in_use), None)
+        chosen = next((each for each in (own, *others) if each.reason is None), None)
         return chosen, chosen is own
 
-    def position_needed(self, session_id: str, values: Mapping[str, int]) -> int:
-        """WAL position that a replica needs to read for the session and to fill caches under these cache versions."""
+    def needed(self, session_id: str, values: Mapping[str, int]) -> Needed:
+        """What a replica needs to read for the session and to fill caches under these cache versions."""
         floor = self._floor
         if floor[0] is not values:
             # A local variable: meanwhile another thread may store the position for older values in self._floor.
-            floor = self._floor = values, _primary_position()
-        return max(floor[1], position_read(session_id))
+            floor = self._floor = values, _primary_state().needed.position
+        needed = needed_read(session_id)
+        return Needed(max(floor[1], needed.position), needed.stamp)
 
     def _decide(self) -> None:
         while True:
@@ -256,7 +338,7 @@ def _watch(server: _Primary | Replica) -> None:
         try:
             server.look()
         except Exception as error:  # polled again; requests that need the primary raise their own errors
-            server.close(_first_line(error))
+            server.close(error)
         time.sleep(LOOK_SECONDS)
 
 
@@ -273,10 +355,7 @@ def replica_states() -> list[ReplicaState]:
     known = replicas()
     if known is None:
         return []
-    return [
-        ReplicaState(each.name, each.is_in_use, each.lag_seconds, each.problem, each.problem == _NO_REPLICA)
-        for each in known.all
-    ]
+    return [ReplicaState(each.name, each.reason, each.lag_seconds, each.problem) for each in known.all]
 
 
 def replicas_examine() -> list[Examined]:
@@ -285,21 +364,30 @@ def replicas_examine() -> list[Examined]:
 
 
 def _examined(alias: str) -> Examined:
-    name = _name(alias)
+    name, primary = _name(alias), _primary_state()
     connection = connections.create_connection(alias)
-    began, needed = time.monotonic(), _primary_position()
+    began, positions = time.monotonic(), list[int]()
     try:
-        at_first = position = _replayed(connection)
-        while position < needed and time.monotonic() - began < EXAMINE_SECONDS:
+        _check_cluster(connection, primary)
+        while True:
+            is_over = time.monotonic() - began > EXAMINE_SECONDS
+            try:
+                positions.append(_replayed(connection, primary.needed.stamp))
+            except _OutOfUse as error:
+                if is_over or error.reason is not Reason.OTHER_TIMELINE:  # that may be a matter of time
+                    raise
+            if is_over or (positions and positions[-1] >= primary.needed.position):
+                break
             time.sleep(0.02)
-            position = _replayed(connection)
+    except _OutOfUse as error:
+        return Examined(name, problem=str(error), cure=_CURES[error.reason], reason=error.reason)
     except (DatabaseError, InterfaceError) as error:
-        if str(error) == _NO_REPLICA:
-            return Examined(name, is_primary=True)
-        return Examined(name, problem=_first_line(error), cure="start it, or take it out of DATABASE_REPLICA_URLS")
+        return Examined(
+            name, problem=_first_line(error), cure=_CURES[Reason.NO_ANSWER], reason=Reason.NO_ANSWER
+        )  # fmt: skip
     finally:
         connection.close()
-    return Examined(name, max(0, needed - at_first) / 2**20, time.monotonic() - began)
+    return Examined(name, max(0, primary.needed.position - positions[0]) / 2**20, time.monotonic() - began)
 
 
 def read_from_replica(session_id: str | None, read: Callable[[], T]) -> T:
@@ -313,7 +401,7 @@ def read_from_replica(session_id: str | None, read: Callable[[], T]) -> T:
     replica, is_own = known.of(session_id)
     if replica is not None:
         with cache_versions.held() as values:
-            needed = known.position_needed(session_id, values)
+            needed = known.needed(session_id, values)
             try:
                 if replica.reaches(needed, connections[replica.alias]):
                     with replica.serving():
@@ -342,7 +430,7 @@ def connection_for_long_read(session_id: str | None) -> BaseDatabaseWrapper:
     known = replicas()
     replica = known.of(session_id)[0] if known is not None and session_id is not None else None
     if known is not None and session_id is not None and replica is not None:
-        needed = known.position_needed(session_id, cache_versions.values())
+        needed = known.needed(session_id, cache_versions.values())
         connection = connections.create_connection(replica.alias)
         try:
             deadline = time.monotonic() + LONG_READ_WAIT_SECONDS
@@ -376,21 +464,44 @@ def _name(alias: str) -> str:
     return f"{database['HOST'] or 'localhost'}:{database['PORT'] or 5432}"
 
 
-def _replayed(connection: BaseDatabaseWrapper) -> int:
-    """The WAL position that a replica has replayed. Raises OperationalError for a server that is not a replica."""
+def _check_cluster(connection: BaseDatabaseWrapper, primary: _PrimaryState) -> None:
+    """Raise _OutOfUse for a server of another cluster than the primary's. Once for each connection is enough."""
+    with connection.cursor() as cursor:
+        cursor.execute(_CLUSTER)
+        cluster = int(cursor.fetchone()[0])
+    if cluster != primary.cluster:
+        raise _OutOfUse(
+            Reason.OTHER_CLUSTER,
+            f"It is of another cluster: its system identifier is {cluster}, the primary's is {primary.cluster}.",
+        )
+
+
+def _replayed(connection: BaseDatabaseWrapper, stamp: int | None) -> int:
+    """The WAL position that a replica has replayed. Raises _OutOfUse for a server that is not the primary's replica.
+
+    stamp: of the primary's timeline
+    """
     with connection.cursor() as cursor:
         cursor.execute(_REPLAYED)
-        is_replica, position = cursor.fetchone()
+        is_replica, position, own_stamp, timeline = cursor.fetchone()
     if not is_replica:
-        raise OperationalError(_NO_REPLICA)
+        raise _OutOfUse(Reason.NO_REPLICA, "The server is no replica now.")
+    if stamp is None or own_stamp != stamp or timeline > stamp >> 32:
+        raise _OutOfUse(Reason.OTHER_TIMELINE, "It has not replayed the primary's timeline, or follows another server.")
     return int(position)
 
 
-def _primary_position(connection: BaseDatabaseWrapper | None = None) -> int:
-    """The primary's WAL position. connection: the watching thread's; None: the default one."""
-    with (connection or connections["default"]).cursor() as cursor:
-        cursor.execute(f"SELECT {POSITION_NOW}")
-        return int(cursor.fetchone()[0])
+def _primary_state(connection: BaseDatabaseWrapper | None = None) -> _PrimaryState:
+    """The primary's state, whose timeline gets a stamp. connection: the watching thread's; None: the default one."""
+    connection = connection or connections["default"]
+    with connection.cursor() as cursor:
+        cursor.execute(_PRIMARY_STATE)
+        position, stamp, cluster = cursor.fetchone()
+        if stamp is None:
+            timeline_stamp(connection)
+            cursor.execute(_PRIMARY_STATE)
+            position, stamp, cluster = cursor.fetchone()
+    return _PrimaryState(Needed(int(position), stamp), int(cluster))
 
 
 def _is_of_a_replica(error: DatabaseError, replica: Replica) -> bool:

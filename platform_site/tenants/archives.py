@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from foundation import private_files
-from platform_site.environment import Environment, to_url
+from platform_site.environment import Environment
 from platform_site.tenants.directory import CREATE, RESTORE, SQLITE, Tenant, add, check_name, remove, settings_get
 from platform_site.tenants.tenant_settings import TenantError
 
@@ -185,7 +185,7 @@ def _run(program: str, *arguments: str, url: str = "") -> None:
 
 def _connection(url: str) -> tuple[dict[str, str], str]:
     """(environment with the password, libpq connection string) of the URL."""
-    found = Environment.database(to_url("DATABASE_URL", url))
+    found = Environment.database(url)
     given = {"host": found["HOST"], "port": found["PORT"], "user": found["USER"], "dbname": found["NAME"]}
     given |= found.get("OPTIONS", {})
     conninfo = " ".join(f"{name}={_quoted(value)}" for name, value in given.items() if value != "")

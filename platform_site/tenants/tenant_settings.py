@@ -23,7 +23,16 @@ from urllib.parse import urlsplit
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
-from platform_site.environment import BASE_DIR, SETTINGS, Environment, to_number, to_texts, to_url
+from platform_site.environment import (
+    BASE_DIR,
+    POSTGRESQL,
+    SETTINGS,
+    Environment,
+    to_number,
+    to_replicas,
+    to_texts,
+    to_url,
+)
 
 #: At most 253 characters, as in DNS: the proxy's tables have room for that.
 _HOST_NAME: Final = re.compile(r"(?=.{1,253}\Z)(?!-)[A-Za-z0-9-]{1,63}(\.(?!-)[A-Za-z0-9-]{1,63})*")
@@ -147,11 +156,11 @@ def _hosts(tenant: str, values: Mapping[str, str]) -> list[str]:
 
 
 def _databases(tenant: str, values: Mapping[str, str]) -> Iterator[str]:
-    main, replicas = values.get("DATABASE_URL"), to_texts(values.get("DATABASE_REPLICA_URLS", ""))
-    urls = [("DATABASE_URL", to_url("DATABASE_URL", main))] if main else []
-    for setting, url in [*urls, *(("DATABASE_REPLICA_URLS", each) for each in replicas)]:
-        found = Environment.database(url, of=setting)
-        if found["ENGINE"] != "django.db.backends.postgresql":
+    main, replicas = values.get("DATABASE_URL"), values.get("DATABASE_REPLICA_URLS", "")
+    databases = [("DATABASE_URL", Environment.database(main))] if main else []
+    databases += [("DATABASE_REPLICA_URLS", each) for each in to_replicas("DATABASE_REPLICA_URLS", replicas)]
+    for setting, found in databases:
+        if found["ENGINE"] != POSTGRESQL:
             raise TenantError(f"{setting} of {tenant} must be of PostgreSQL; without it SQLite is used in its data.")
         if leading := sorted(_TARGET_PARAMETERS & {each.lower() for each in found.get("OPTIONS", ())}):
             raise TenantError(f"{setting} of {tenant} may not have the parameter {leading[0]}.")

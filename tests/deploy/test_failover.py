@@ -189,7 +189,7 @@ def survive(cluster: PatroniCluster, directory: Path, receiver: LoopbackReceiver
 
 def test_nodes_and_standbys_are_let_in_with_tls_only(cluster: PatroniCluster) -> None:
     encrypted = "SELECT ssl FROM pg_stat_ssl WHERE pid = %s OR pid IN (SELECT pid FROM pg_stat_replication)"
-    with psycopg.connect(cluster.url) as connection:
+    with psycopg.connect(cluster.superuser_url) as connection:
         found = connection.execute(encrypted, [connection.info.backend_pid]).fetchall()
     assert found == [(True,)] * 2
     with pytest.raises(psycopg.OperationalError, match="no encryption"):

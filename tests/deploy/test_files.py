@@ -208,6 +208,18 @@ def test_settings_in_deploy_are_settings_of_ours() -> None:
             assert {word.split("=")[0] for word in shlex.split(arguments)} <= known | own
 
 
+def test_every_database_of_pgbouncer_is_that_of_a_unit() -> None:
+    """Nodes and workers have different ones, so a worker's unit reads a file of its own, after the common one."""
+    text = (DEPLOY / "pgbouncer.ini").read_text()
+    served = set(re.findall(r"^(\w+) = host=", text, re.MULTILINE))
+    assert served == set(re.findall(r"^;   DATABASE_URL=\S+/(\w+)$", text, re.MULTILINE))
+    for role, files in {"web": [], "worker": ["-/etc/business-platform-worker.env"]}.items():
+        unit = (DEPLOY / "systemd" / f"platform-{role}@.service").read_text()
+        read = re.findall(r"^EnvironmentFile=(.*)$", unit, re.MULTILINE)
+        assert read == ["/etc/business-platform.env", *files]
+        assert all(each.lstrip("-") in text for each in files)
+
+
 @pytest.mark.parametrize("role", ["web", "worker"])
 def test_units_and_services_start_what_there_is(role: str) -> None:
     unit = (DEPLOY / "systemd" / f"platform-{role}@.service").read_text()

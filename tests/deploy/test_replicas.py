@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import random
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +17,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,7 +29,7 @@ from playwright.sync_api import Browser, expect
 from tests.support.chromium import administrators_page
 from tests.support.instances import prepare_on_server
 from tests.support.platform import ROOT, LivePlatform, start_platform
-from tests.support.postgresql_servers import Server, replicated_servers
+from tests.support.postgresql_servers import Server, replicated_servers, standby_of
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.process, pytest.mark.once]
@@ -60,6 +64,25 @@ class Replicated:
         text = requests.get(f"{self.platform.base_url}/metrics", timeout=60).text
         marked = [line for line in text.splitlines() if line.startswith("platform_replica_in_use{")]
         return {line.split('"')[1] for line in marked if line.endswith(" 1.0")}
+
+    def left_out(self) -> dict[str, str]:
+        """Name of a replica → why the process that is asked leaves it out."""
+        text = requests.get(f"{self.platform.base_url}/metrics", timeout=60).text
+        return {
+            server: reason
+            for reason, server in re.findall(r'platform_replica_left_out{reason="(.*)",server="(.*)"} 1', text)
+        }
+
+    def examined(self, replicas: list[Server]) -> dict[str, dict[str, Any]]:
+        """Name of a replica → what `manage.py doctor` finds, on a node that has these."""
+        urls = ",".join(each.url for each in replicas)
+        done = subprocess.run(
+            [sys.executable, "manage.py", "doctor", "--json"],
+            cwd=ROOT, env={**self.platform.environment, "DATABASE_REPLICA_URLS": urls},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        findings = json.loads(done.stdout)["findings"]
+        return {each["text"].split()[0].rstrip(":"): each for each in findings if each["topic"] == "replicas"}
 
     def use(self, replicas: list[Server]) -> bool:
         """Whether exactly these are used, whichever process is asked."""
@@ -281,19 +304,11 @@ def test_what_a_count_of_the_table_api_told_is_not_taken_back(replicated: Replic
 def test_doctor_and_the_home_page_tell_how_replicas_are(replicated: Replicated, chromium: Browser) -> None:
     first, second = replicated.replicas
 
-    def found() -> dict[str, Any]:
-        command = [sys.executable, "manage.py", "doctor", "--json"]
-        done = subprocess.run(
-            command, cwd=ROOT, env=dict(replicated.platform.environment), capture_output=True, text=True, check=False
-        )
-        findings = json.loads(done.stdout)["findings"]
-        return {each["text"].split()[0].rstrip(":"): each for each in findings if each["topic"] == "replicas"}
-
-    assert {each["level"] for each in found().values()} == {"ok"}
+    assert {each["level"] for each in replicated.examined(replicated.replicas).values()} == {"ok"}
     first.stop()
     try:
         assert eventually(lambda: replicated.use([second]))
-        told = found()
+        told = replicated.examined(replicated.replicas)
         assert (told[first.name]["level"], told[second.name]["level"]) == ("problem", "ok")
         assert "DATABASE_REPLICA_URLS" in told[first.name]["cure"]
         with administrators_page(chromium, replicated.platform.base_url) as page:
@@ -305,6 +320,43 @@ def test_doctor_and_the_home_page_tell_how_replicas_are(replicated: Replicated, 
     finally:
         first.start()
     assert eventually(lambda: replicated.use([first, second]))
+
+
+def test_a_standby_of_another_server_than_the_primary_is_left_out(replicated: Replicated, tmp_path: Path) -> None:
+    """A failover: `promoted` becomes the primary, `follower` follows it, and `diverged` goes on with the old one."""
+    diverged = replicated.replicas[0]
+    with ExitStack() as stack:
+        promoted = stack.enter_context(standby_of(replicated.primary))
+        follower = stack.enter_context(standby_of(replicated.primary))
+        follower.follow(promoted, replicated.primary)
+        other, (foreign,) = stack.enter_context(replicated_servers(1))
+        promoted.query("SELECT pg_promote()")
+        # Their positions are far ahead of those of the new primary.
+        for server, count in ((replicated.primary, 2), (other, 24)):
+            for _ in range(count):
+                server.query("SELECT pg_logical_emit_message(true, '', ''), pg_switch_wal()")
+        replicas = [follower, diverged, foreign]
+        settings = {"DATABASE_URL": promoted.url, "DATABASE_REPLICA_URLS": ",".join(each.url for each in replicas)}
+        shutil.copytree(replicated.platform.data_dir, tmp_path / "data")
+        platform = stack.enter_context(start_platform(tmp_path / "data", settings=settings))
+        node = Replicated(platform, promoted, replicas)
+        assert eventually(lambda: node.use([follower]), 120)
+        callers = [node.caller() for _ in range(6)]
+        for number, caller in enumerate(callers):
+            path = caller.create(f"AFTER-{number}")
+            assert [caller.read(path) for _ in range(4)] == [0] * 4
+        assert {*node.reads()} <= {"primary", follower.name}
+        assert node.left_out() == {diverged.name: "other_timeline", foreign.name: "other_cluster"}
+        log = "".join(platform.output)
+        assert f"The replica {diverged.name} is left out. It has not replayed the primary's timeline" in log
+        assert f"The replica {foreign.name} is left out. It is of another cluster" in log
+        found = node.examined(replicas)
+        assert [found[each.name]["level"] for each in replicas] == ["ok", "problem", "problem"]
+        # For the old primary the follower is a standby of another server.
+        follower.stop("fast")
+        follower.start()  # after which its control file has the timeline
+        assert replicated.examined([follower])[follower.name]["level"] == "problem"
+        assert not replicated.left_out()
 
 
 def _violations(replicated: Replicated, operations: int, disturb: Callable[[threading.Event], None]) -> list[str]:

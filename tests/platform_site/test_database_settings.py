@@ -66,6 +66,16 @@ def options_of(alias: str, data_dir: Path, settings: dict[str, str]) -> str:
     "name, value, told",
     [
         ("DATABASE_URL", "foo://x", "DATABASE_URL must begin with postgres:// or sqlite://, not 'foo"),
+        ("DATABASE_URL", "foo", "DATABASE_URL must be a URL such as scheme://…, not 'foo'."),
+        *(
+            ("DATABASE_REPLICA_URLS", value, f"one server each, with commas between them; '{none}' is none.")
+            for value, none in {
+                "foo": "foo",
+                "postgres://a@h1/d,postgres://a@h2,h3/d": "h3/d",
+                "sqlite:///x": "sqlite:///x",
+            }.items()
+        ),
+        ("DATABASE_REPLICA_URLS", "postgres://a@h1/d", "DATABASE_REPLICA_URLS needs a DATABASE_URL of PostgreSQL."),
         ("REDIS_URL", "foo://x", "REDIS_URL must be a URL such as redis://…"),
         (
             "EGRESS_ALLOW",

@@ -40,7 +40,7 @@ class Node:
 
     @property
     def url(self) -> str:
-        return f"postgres://postgres:{_PASSWORD}@127.0.0.1:{self.port}/postgres"
+        return f"postgres://platform:{_PASSWORD}@127.0.0.1:{self.port}/platform"
 
     def state(self) -> dict[str, Any]:
         """What Patroni says of it."""
@@ -69,8 +69,16 @@ class PatroniCluster:
     @property
     def url(self) -> str:
         """DATABASE_URL: whichever is the primary."""
+        return self._url("platform")
+
+    @property
+    def superuser_url(self) -> str:
+        """The same as a superuser, who sees the sessions of others."""
+        return self._url("postgres")
+
+    def _url(self, name: str) -> str:
         hosts = ",".join(f"127.0.0.1:{node.port}" for node in self.nodes)
-        return f"postgres://postgres:{_PASSWORD}@{hosts}/postgres?target_session_attrs=read-write"
+        return f"postgres://{name}:{_PASSWORD}@{hosts}/{name}?target_session_attrs=read-write"
 
     def primary(self) -> Node | None:
         """The primary; None while there is none, or no standby has everything that it commits."""
@@ -167,6 +175,11 @@ def _settings(node: Node, client_port: int, programs: Path, certificate: Path) -
     settings["etcd3"] = {"host": f"127.0.0.1:{client_port}"}
     settings["watchdog"] = {"mode": "off"}
     dcs = settings["bootstrap"]["dcs"]
+    script = node.directory.parent / "platform.sql"
+    script.write_text((_SAMPLE / script.name).read_text().replace("'...'", f"'{_PASSWORD}'"))
+    bootstrap = settings["bootstrap"]
+    assert "/etc/patroni/platform.sql" in bootstrap["post_bootstrap"]
+    bootstrap["post_bootstrap"] = bootstrap["post_bootstrap"].replace("/etc/patroni/platform.sql", str(script))
     dcs |= {"loop_wait": 1, "retry_timeout": 3}
     dcs["postgresql"]["parameters"] |= {"fsync": "off", "full_page_writes": "off", "wal_keep_size": "64MB"}
     dcs["postgresql"]["parameters"] |= {"ssl_cert_file": str(certificate), "ssl_key_file": str(certificate)}

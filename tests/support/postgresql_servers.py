@@ -17,6 +17,7 @@ import psycopg
 from tests.deploy.dockerfile import DEPLOY
 from tests.support.platform import free_port
 from tests.support.programs import requires_program
+from tests.support.waiting import eventually
 
 #: Beside the settings of the samples: nothing waits for a disk, and little is kept.
 _OPTIONS = {
@@ -66,6 +67,13 @@ class Server:
         self.query(f"ALTER SYSTEM SET {name} = '{value}'")
         self.query("SELECT pg_reload_conf()")
 
+    def follow(self, standby: Server, primary: Server) -> None:
+        """Follow a standby of the primary instead of the primary itself, and have no more than that one has."""
+        self.set("primary_conninfo", f"host=127.0.0.1 port={standby.port} user=postgres")
+        assert eventually(lambda: standby.query("SELECT count(*) FROM pg_stat_replication") == [(1,)], 60)
+        ((position,),) = primary.query("SELECT pg_current_wal_flush_lsn()")
+        assert eventually(lambda: standby.query(f"SELECT pg_last_wal_replay_lsn() >= '{position}'") == [(True,)], 60)
+
     def signal(self, number: int) -> None:
         """Send a signal to all processes of the server."""
         main = (self.directory / "data" / "postmaster.pid").read_text().split("\n", 1)[0]
@@ -83,13 +91,17 @@ def replicated_servers(replicas: int) -> Iterator[tuple[Server, list[Server]]]:
         _run("initdb", "-D", f"{primary.directory}/data", "-U", "postgres", "-A", "trust", "-E", "UTF8",
              "--locale=C.UTF-8", "--no-sync")  # fmt: skip
         _started(primary, stack)
-        copies = []
-        for _ in range(replicas):
-            replica = _new_server(stack, "replica.conf")
-            _run("pg_basebackup", "-d", primary.url, "-D", f"{replica.directory}/data", "-R", "-c", "fast", "--no-sync")
-            _started(replica, stack)
-            copies.append(replica)
-        yield primary, copies
+        yield primary, [stack.enter_context(standby_of(primary)) for _ in range(replicas)]
+
+
+@contextmanager
+def standby_of(server: Server) -> Iterator[Server]:
+    """A replica that follows the primary. It stops with the block."""
+    with ExitStack() as stack:
+        standby = _new_server(stack, "replica.conf")
+        _run("pg_basebackup", "-d", server.url, "-D", f"{standby.directory}/data", "-R", "-c", "fast", "--no-sync")
+        _started(standby, stack)
+        yield standby
 
 
 def _new_server(stack: ExitStack, sample: str) -> Server:
@@ -125,4 +137,4 @@ def _run(program: str, *arguments: str) -> None:
             raise RuntimeError(f"{program}: {said.read()}")
 
 
-__all__ = ["Server", "replicated_servers"]
+__all__ = ["Server", "replicated_servers", "standby_of"]

@@ -29,7 +29,7 @@ from django.db.models import Count, Max, Min
 from django_q.brokers import get_broker
 from django_q.models import Schedule
 
-from domain.database.replicas import replicas_examine
+from domain.database.replicas import Reason, replicas_examine
 from domain.dataset.dataset import Dataset
 from domain.query.sql import dialects
 from event_sinks.delivery import sinks_progress
@@ -83,7 +83,7 @@ def _examines(topic: str) -> Callable[[Examination], Examination]:
 
 
 class Command(PlatformCommand):
-    """Read-only, except that it runs a script and writes a cache value."""
+    """Read-only, except that it runs a script, writes a cache value, and stamps the timeline of the primary's WAL."""
 
     help = (
         "Examine this node and what it uses: versions, settings, proxies, databases, replicas, migrations, cache, "
@@ -223,7 +223,7 @@ def _replicas() -> Iterator[Finding]:
     if not settings.DATABASE_REPLICAS:
         yield Finding("replicas", "ok", "none are configured")
     for found in replicas_examine():
-        if found.is_primary:
+        if found.reason is Reason.NO_REPLICA:
             yield Finding(
                 "replicas", "ok", f"{found.name} is no replica now, as the primary after a failover: left out"
             )
