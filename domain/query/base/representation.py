@@ -10,8 +10,9 @@ from domain.model.repository import Repository
 MetadataLevel = Literal["none", "minimal", "full"]
 Version = Literal["4.0", "4.01"]
 
-#: The namespace of the model and its alias in $metadata, in lower case.
-NAMESPACES = ("erp", "self")
+#: In lower case: the namespace of the model, its alias in $metadata, and the one before operations in the reference's
+#: documents.
+NAMESPACES = ("erp", "self", "default")
 #: Names of operations in lower case, which the protocol adds: $select may name them, although they have no values.
 OPERATION_NAMES: set[str] = set()
 
