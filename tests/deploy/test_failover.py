@@ -25,6 +25,7 @@ import psycopg
 import pytest
 import requests
 
+from tests.support.instances import prepare_on_server
 from tests.support.patroni_cluster import Node, PatroniCluster, patroni_cluster
 from tests.support.platform import ROOT
 from tests.support.receiver import LoopbackReceiver
@@ -153,6 +154,7 @@ def kill_primaries(cluster: PatroniCluster, instance: FailingOver, kills: int, s
 def survive(cluster: PatroniCluster, directory: Path, receiver: LoopbackReceiver, kills: int, seed: int) -> None:
     servers = ",".join(node.url for node in cluster.nodes)  # the one that is a standby answers reads
     settings = {**_SETTINGS, "DATABASE_URL": cluster.url, "DATABASE_REPLICA_URLS": servers}
+    prepare_on_server(directory, cluster.url)
     instance = FailingOver(directory, settings, receiver)
     with instance.running() as platform:
         code = _CAST.replace("URL", receiver.url).replace("HELD", HELD)
