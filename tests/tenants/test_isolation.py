@@ -77,6 +77,9 @@ class Person:
         self.cookies = {**cookies, **signed.cookies.get_dict()}
         assert self.is_known()
 
+    def is_served(self) -> bool:
+        return self.ask("GET", "/healthz").status_code == 200
+
     def is_known(self, cookies: dict[str, str] | None = None) -> bool:
         answer = self.ask("GET", "/profile/", cookies=self.cookies if cookies is None else cookies)
         assert answer.status_code in (200, 302), answer.status_code
@@ -90,6 +93,7 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Person]]:
         made = [pool.copy_of(original, name, f"127.0.1.{number}") for number, name in enumerate(NAMES, 1)]
         with pool.serving():
             found = [Person(pool, tenant) for tenant in made]
+            assert pool.running() == []
             for person in found:
                 person.sign_in()
             yield found
@@ -110,6 +114,21 @@ def test_tokens_and_cookies_are_those_of_one_tenant(people: list[Person]) -> Non
     assert len(keys) == len(people)
     secrets = {(one.tenant.data / name).read_bytes() for one in people for name in ("secret_key", "encryption_keys")}
     assert len(secrets) == 2 * len(people)
+
+
+def test_the_pool_responds_for_a_suspended_tenant_and_starts_a_resumed_one(people: list[Person]) -> None:
+    """Here and not in test_pool.py, so that each run shows it: this pool runs already."""
+    cy = people[-1]
+    cy.tenant.suspend()
+    assert eventually(lambda: not cy.is_served())
+    assert cy.pool.stops(cy.tenant)
+    refused = cy.ask("GET", "/healthz")
+    assert (refused.status_code, refused.headers["Retry-After"]) == (503, "60")
+    assert refused.json()["error"]["type"] == "InstanceSuspended"
+    assert "cy" not in cy.pool.running()
+    cy.tenant.resume()
+    assert eventually(cy.is_served)
+    assert cy.is_known()
 
 
 def test_a_host_of_another_tenant_is_refused(people: list[Person]) -> None:

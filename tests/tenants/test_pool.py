@@ -24,7 +24,8 @@ from tests.support.receiver import LoopbackReceiver
 from tests.support.tenants import Pool, new_pool, nginx_configuration
 from tests.support.waiting import eventually
 
-#: They wait for stops and restarts, minutes on a busy machine: `make fuzz`. test_isolation.py runs a pool in each run.
+#: They wait for stops and restarts, minutes on a busy machine: `make fuzz`. In each run, test_isolation.py shows that a
+#: pool starts tenants and responds for a suspended one.
 pytestmark = [pytest.mark.process, pytest.mark.once, pytest.mark.fuzz]
 
 TOKEN = {
