@@ -13,6 +13,7 @@ import subprocess
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -190,6 +191,52 @@ def test_the_proxy_gives_each_web_process_half_of_the_requests(cluster: Cluster,
     new = cluster.answered() - before
     answered = [new[f"127.0.0.1:{port}"] for port in cluster.web_ports]
     assert min(answered) >= 0.4 * sum(answered), answered
+
+
+@contextmanager
+def caddy(cluster: Cluster, directory: Path) -> Iterator[str]:
+    """The address of deploy/Caddyfile before both nodes, without TLS; each response has the node's address."""
+    program, port = requires_program("caddy"), free_port()
+    text = (ROOT / "deploy" / "Caddyfile").read_text().replace("{\n\tservers {", "{\n\tadmin off\n\tservers {", 1)
+    nodes = " ".join(f"127.0.0.1:{node}" for node in cluster.web_ports)
+    # In place of the name `web` of compose.yaml, which a server of names would have to know.
+    text, replaced = re.subn(
+        r"dynamic a \{.*?\}", f"to {nodes}\n\t\theader_down X-Node {{rp.upstream.hostport}}", text, flags=re.DOTALL
+    )
+    assert replaced == 1
+    version = subprocess.run([program, "version"], capture_output=True, text=True, check=True).stdout
+    if tuple(map(int, re.findall(r"\d+", version)[:2])) < (2, 7):  # Debian's, where the directive has its former name
+        text = text.replace("request_buffers 4MB", "buffer_requests\n\t\tmax_buffer_size 4MB")
+    (directory / "Caddyfile").write_text(text)
+    address = f"http://127.0.0.1:{port}"
+    environment = {**os.environ, "BASE_URL": address, "HOME": str(directory), "XDG_DATA_HOME": str(directory)}
+    with (directory / "log").open("w") as log:
+        process = subprocess.Popen(
+            [program, "run", "--adapter", "caddyfile", "--config", "Caddyfile"],
+            cwd=directory, env=environment, stdout=log, stderr=log,
+        )  # fmt: skip
+        try:
+            assert eventually(lambda: cluster.serves(port), 30), (directory / "log").read_text()
+            yield address
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+@pytest.mark.parametrize("connections", [8, 64])
+def test_caddy_gives_each_web_process_half_of_the_requests(cluster: Cluster, tmp_path: Path, connections: int) -> None:
+    headers = {"Authorization": f"Bearer {cluster.token()}"}
+
+    def nodes(_: int) -> list[str]:
+        with requests.Session() as http:  # a kept connection
+            responses = [http.get(f"{address}/{PRODUCTS}", headers=headers, timeout=60) for _ in range(5)]
+        assert {response.status_code for response in responses} == {200}
+        return [response.headers["X-Node"] for response in responses]
+
+    with caddy(cluster, tmp_path) as address, ThreadPoolExecutor(connections) as executor:
+        answered = Counter(node for each in executor.map(nodes, range(connections)) for node in each)
+    assert len(answered) == 2, answered
+    assert min(answered.values()) >= 0.4 * answered.total(), answered
 
 
 def test_the_callers_address_is_the_proxys_word_and_metrics_stay_inside(cluster: Cluster) -> None:
