@@ -92,7 +92,7 @@ class Command(PlatformCommand):
         count, answers = _started(file, options, summary)
         bar = _Bar(count)
         for number, answer in enumerate(answers, 1):
-            if (line := _told(number, answer, is_dry_run=options["dry_run"])) is not None:
+            if (line := _result_line(number, answer, is_dry_run=options["dry_run"])) is not None:
                 bar.say(line)
             bar.show(number)
             yield answer
@@ -131,8 +131,8 @@ def _mapping(context: CallContext, given: str | None) -> FileMapping:
         raise CommandError(f"{path}: {exc}") from exc
 
 
-def _told(number: int, answer: Answer, *, is_dry_run: bool) -> str | None:
-    """The line about an object; None if there is nothing to tell."""
+def _result_line(number: int, answer: Answer, *, is_dry_run: bool) -> str | None:
+    """The line about an object; None if there is nothing to report."""
     source = answer.get("@erpnet.source")
     place = f"object {number}" if source is None else f"{source['sheet']} row {source['row']}".strip()
     if answer["@erpnet.result"] == "fail" and "@erpnet.error" in answer:
