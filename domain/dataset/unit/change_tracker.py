@@ -507,13 +507,13 @@ class ChangeTracker(ABC):
             yield
 
     @contextmanager
-    def _flushing(self, around: str | None, foresight: autoflush.Foreseen | None) -> Iterator[None]:
+    def _flushing(self, around: str | None, preview: autoflush.PendingPreview | None) -> Iterator[None]:
         if self._shown or self.rows_written or not self.is_pending:
             yield
             return
         self._shown = True
         try:
-            with autoflush.flushed(self, around=around, foresight=foresight):
+            with autoflush.flushed(self, around=around, preview=preview):
                 yield
         finally:
             self._shown = False
