@@ -67,7 +67,7 @@ class CommitPreview(ChangeTracker):
         self._filled_last: list[Record] = []
         self.pending_source = None if original.pending_source is None else _BorrowedPending(self, original)
         self.measure_ids = original.measure_ids
-        self.freeze_now()
+        self.set_commit_time()
         self.take()
         if self.pending_source is None:
             # With a pending source, members may be pending that the dataset has not loaded.

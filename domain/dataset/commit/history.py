@@ -264,7 +264,7 @@ def _changes(record: Record, kept: _Kept) -> str:
     return orjson.dumps(result, default=_plain, option=orjson.OPT_UTC_Z).decode()
 
 
-def frozen_values(record: Record) -> dict[str, Any]:
+def serialized_values(record: Record) -> dict[str, Any]:
     """The kept values of an entity as they are now, in the form of `old_values`."""
     kept = _kept_without_blobs(record.repository)
     values = {name: value for name in kept.names if (value := record.values.get(name)) is not None}

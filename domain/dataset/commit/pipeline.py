@@ -64,7 +64,7 @@ def commit(dataset: ChangeTracker, *, savepoint: bool = True) -> CommitResult:
         return CommitResult()
     result = CommitResult()
     before, deferred = take_snapshot(dataset), dataset.deferred.copy()
-    dataset.freeze_now()
+    dataset.set_commit_time()
     try:
         with transaction.atomic(savepoint=savepoint) if connection.in_atomic_block else write_transaction():
             for stage in STAGES:
@@ -137,7 +137,7 @@ def begin_to_write(dataset: ChangeTracker, result: CommitResult) -> None:
     the commit is read again, so that a client that reads changes since its newest timestamp misses none.
     """
     if begin_writing():
-        dataset.freeze_now()
+        dataset.set_commit_time()
 
 
 def plan_writes(dataset: ChangeTracker, result: CommitResult) -> None:

@@ -56,8 +56,8 @@ class PendingChange(models.Model):
 
     identity    base-most repository's name; with entity_id the entity's identity
     state       Added, Modified or Deleted; Gone for one that was Added and Deleted, until GetChanges has reported that
-    current     frozen values: all of them for Added, changed ones for Modified
-    original    frozen values as loaded, of the changed ones
+    current     serialized values: all of them for Added, changed ones for Modified
+    original    serialized values as loaded, of the changed ones
     parents     guids of the entity's loaded aggregate parents, for finding pending children
     reported    the change that GetChanges has not reported yet: {"operation", "values"} or null
     """

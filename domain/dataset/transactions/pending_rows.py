@@ -18,7 +18,7 @@ from domain.dataset.unit.change_tracker import ChangeTracker
 from domain.model.attributes import Attribute
 from domain.model.registry import repositories
 from domain.model.repository import Repository
-from domain.model.values import freeze, thaw
+from domain.model.values import deserialize, serialize
 from foundation import errors
 from foundation.batches import batched
 
@@ -177,7 +177,7 @@ class PendingRows(PendingSource):
             repository = repositories[row.repository]
             if row.state == "Added":
                 values = {
-                    name: thaw(repository.attributes[name], value)
+                    name: deserialize(repository.attributes[name], value)
                     for name, value in row.current.items()
                     if name in repository.attributes
                 }
@@ -203,7 +203,7 @@ class PendingRows(PendingSource):
         if (stated := row.current.get(_STATED)) is not None:
             self.dataset.stated_measures[record.key] = stated
         if (lookup := row.current.get(_LOOKUP)) is not None:
-            self.dataset.lookups.pending[record.key] = LookupKey.thaw(lookup)
+            self.dataset.lookups.pending[record.key] = LookupKey.deserialize(lookup)
         if (known := row.current.get(_AUTHORITIES)) is not None:
             self.dataset.authorities.setdefault(record.key, set()).update(known)
         if (rules := row.current.get(_RULES)) is not None:
@@ -215,8 +215,10 @@ class PendingRows(PendingSource):
             record.original_custom = record.custom
             record.custom, record.custom_changed = row.custom, True
         if row.state == "Modified":
-            record.original_values = {n: thaw(attributes[n], v) for n, v in row.original.items() if n in attributes}
-            record.values.update({n: thaw(attributes[n], v) for n, v in row.current.items() if n in attributes})
+            record.original_values = {
+                n: deserialize(attributes[n], v) for n, v in row.original.items() if n in attributes
+            }
+            record.values.update({n: deserialize(attributes[n], v) for n, v in row.current.items() if n in attributes})
         if (given := row.current.get(_GIVEN)) is not None:
             self.dataset.behaviour_values[record.key] = {name: getattr(record, name, None) for name in given}
         # Dependents are calculated at commit; changes of earlier requests still have to trigger them. In the frontend
@@ -292,14 +294,14 @@ class PendingRows(PendingSource):
             "client_caused": record.client_caused,
             "sequence": self.row.sequence,
             "owner_id": record.values.get(owner.name) if owner is not None else None,
-            "current": {name: freeze(attributes[name], record.values[name]) for name in names if name in attributes}
+            "current": {name: serialize(attributes[name], record.values[name]) for name in names if name in attributes}
             | ({_STATED: stated} if (stated := self.dataset.stated_measures.get(record.key)) else {})
-            | ({_LOOKUP: lookup.freeze()} if (lookup := self.dataset.lookups.pending.get(record.key)) else {})
+            | ({_LOOKUP: lookup.serialize()} if (lookup := self.dataset.lookups.pending.get(record.key)) else {})
             | ({_GIVEN: given} if (given := _still_given(record)) else {})
             | ({_DIRTY: dirty} if (dirty := sorted(record.dirty.difference(names))) else {})
             | ({_AUTHORITIES: sorted(known)} if (known := self.dataset.authorities.get(record.key)) else {})
             | ({_RULES: list(rules)} if (rules := self.dataset.rules_behind.get(record.key)) else {}),
-            "original": {name: freeze(attributes[name], value) for name, value in record.original_values.items()},
+            "original": {name: serialize(attributes[name], value) for name, value in record.original_values.items()},
             # Including the default values of a new entity, which do not count as changed.
             "custom": record.custom if record.custom_changed or (record.is_new and record.custom) else None,
             "reported": report(record, before) if self.row.track_changes else None,

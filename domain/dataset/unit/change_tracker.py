@@ -465,8 +465,8 @@ class ChangeTracker(ABC):
     def commit(self, *, savepoint: bool = True) -> CommitResult:
         """Write all changes or none; see Dataset.commit."""
 
-    def freeze_now(self) -> None:
-        """Freeze `now` until the commit ends."""
+    def set_commit_time(self) -> None:
+        """Set `now`, the time of the commit, until the commit ends."""
         self._now = utc_now()
 
     def end_commit(self) -> None:
