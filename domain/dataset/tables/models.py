@@ -33,20 +33,20 @@ class DomainTransaction(models.Model):
     sequence = models.BigIntegerField(default=0)
 
 
-class IdempotentAnswer(models.Model):
-    """The answer to a write with an idempotency key (spec 13, 13.4).
+class IdempotentResponse(models.Model):
+    """The response to a write with an idempotency key (spec 13, 13.4).
 
     digest        of owner and key
     owner         digest of user and application
     fingerprint   digest of method, URL and body
-    answer        JSON: status, headers and body, which may hold data and secrets of the caller
+    response      JSON: status, headers and body, which may hold data and secrets of the caller
     size          bytes of the body
     """
 
     digest = models.CharField(max_length=64, primary_key=True)
     owner = models.CharField(max_length=64, db_index=True)
     fingerprint = models.CharField(max_length=64)
-    answer = EncryptedTextField()
+    response = EncryptedTextField()
     size = models.IntegerField()
     made_at = models.DateTimeField(db_index=True)
 
