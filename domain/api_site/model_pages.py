@@ -39,7 +39,7 @@ _MOST_DIGITS = 30
 _MOST_HITS, _LONGEST_SEARCH, _LONGEST_NAME = 80, 200, 200
 
 
-class AskedSerializer(serializers.Serializer[None]):
+class ModelQuerySerializer(serializers.Serializer[None]):
     """q: words to search for; name: the shown set, by its name or a former one."""
 
     q = serializers.CharField(max_length=_LONGEST_SEARCH, allow_blank=True, default="")
@@ -67,9 +67,9 @@ class ModelPart(PlatformView, BrowserPage):
 
     def get(self, request: Request) -> HttpResponse:
         """Raises BadRequest for an unknown set."""
-        asked = AskedSerializer(data=request.query_params)
-        asked.is_valid(raise_exception=True)
-        return self.part(request._request, _model_of(request), **asked.validated_data)
+        query = ModelQuerySerializer(data=request.query_params)
+        query.is_valid(raise_exception=True)
+        return self.part(request._request, _model_of(request), **query.validated_data)
 
     def part(self, request: HttpRequest, context: CallContext | None, q: str, name: str) -> HttpResponse:
         """The HTML. context None: of the standard model."""
