@@ -209,7 +209,7 @@ def _record(
         values |= after
         _change_custom(record, changed)
     record.by_client = record.client_caused = True
-    dataset.adopt(record)
+    dataset.add_existing(record)
     return record
 
 

@@ -74,7 +74,7 @@ class PendingRows(PendingSource):
         if self.all_loaded:
             return []
         rows = list(self._rows().filter(identity=identity, entity_id__in=list(ids)))
-        return self.adopt(rows)
+        return self.add_rows(rows)
 
     def load_new(self, ids: Collection[str]) -> None:
         """Pending new records among the guids, of any repository; queries each guid once per request."""
@@ -83,7 +83,7 @@ class PendingRows(PendingSource):
         wanted = [id for id in ids if id not in self._looked_for]
         self._looked_for.update(wanted)
         for part in batched(wanted, CHUNK):
-            self.adopt(list(self._rows().filter(state="Added", entity_id__in=part)))
+            self.add_rows(list(self._rows().filter(state="Added", entity_id__in=part)))
 
     def load_children(self, repository: Repository[Any], back_reference: Attribute, parents: Sequence[str]) -> None:
         """Pending records that point at one of the parents."""
@@ -95,7 +95,7 @@ class PendingRows(PendingSource):
             return
         for part in batched(parents, CHUNK):
             rows = self._rows().filter(owner_id__in=part, repository=repository.name).order_by("sequence")
-            self.adopt(list(rows))
+            self.add_rows(list(rows))
 
     def load_repositories(self, names: Sequence[str]) -> None:
         """Every pending record of the repositories."""
@@ -106,7 +106,7 @@ class PendingRows(PendingSource):
         # By identity, which the index begins with.
         identities = {repositories[name].identity_name for name in wanted}
         rows = self._rows().filter(identity__in=sorted(identities), repository__in=sorted(wanted))
-        self.adopt(list(rows.order_by("sequence")))
+        self.add_rows(list(rows.order_by("sequence")))
 
     def load_aggregate(self, root: Record, names: Sequence[str]) -> None:
         """Every pending record that is or was within the root's aggregate; `names`: the repositories of its parts."""
@@ -116,7 +116,7 @@ class PendingRows(PendingSource):
         while owners:
             parts: list[Record] = []
             for part in batched(owners, CHUNK):
-                parts += self.adopt(list(self._rows().filter(owner_id__in=part).order_by("sequence")))
+                parts += self.add_rows(list(self._rows().filter(owner_id__in=part).order_by("sequence")))
             parts += self._moved_away(owners, names)
             owners = [part.id for part in parts if part.id not in seen]
             seen.update(owners)
@@ -139,7 +139,7 @@ class PendingRows(PendingSource):
         """Adopt every pending record."""
         if self.all_loaded:
             return
-        result = self.adopt(list(self._rows().order_by("sequence")))
+        result = self.add_rows(list(self._rows().order_by("sequence")))
         self.all_loaded = True
         # A commit numbers lines in the order of the records: this request's last.
         records = self.dataset.records
@@ -152,7 +152,7 @@ class PendingRows(PendingSource):
             if record.is_deleted or record.former_parent is not None:
                 self.dataset.child_collections.mark_parents(record)
 
-    def adopt(self, rows: Sequence[PendingChange]) -> list[Record]:
+    def add_rows(self, rows: Sequence[PendingChange]) -> list[Record]:
         """Add pending rows to the dataset; returns their records."""
         # A known row without a record belongs to a new entity that this request has deleted.
         present = self.dataset.records
@@ -181,7 +181,7 @@ class PendingRows(PendingSource):
                     for name, value in row.current.items()
                     if name in repository.attributes
                 }
-                self.dataset.adopt(Record(self.dataset, repository, row.entity_id, "Added", values))
+                self.dataset.add_existing(Record(self.dataset, repository, row.entity_id, "Added", values))
             else:
                 stored.setdefault(row.repository, []).append(row)
         for name, group in stored.items():
@@ -196,7 +196,7 @@ class PendingRows(PendingSource):
                 )
                 record = Record(self.dataset, repository, row.entity_id, "Unchanged", values)
                 record.custom = base.custom if base is not None else {}
-                self.dataset.adopt(record)
+                self.dataset.add_existing(record)
 
     def _apply(self, record: Record, row: PendingChange) -> None:
         attributes = record.repository.attributes

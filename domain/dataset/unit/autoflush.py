@@ -183,7 +183,7 @@ def _left_out(dataset: PendingUnit, pending: Sequence[Record], around: set[str])
         waiting = [record for record in dataset.new_records(targets) if record.id not in involved]
         involved.update((record.id, record) for record in waiting)
     if around:
-        _spread(around, involved.values())
+        _add_related(around, involved.values())
     referrers: dict[str, list[str]] = {}
     for record in involved.values():
         for target in targets_of(record):
@@ -199,7 +199,7 @@ def _left_out(dataset: PendingUnit, pending: Sequence[Record], around: set[str])
     return out
 
 
-def _spread(around: set[str], records: Iterable[Record]) -> None:
+def _add_related(around: set[str], records: Iterable[Record]) -> None:
     """Add the guids of the entities' targets and collection members, directly or indirectly."""
     leads_to: dict[str, set[str]] = {}
     for record in records:

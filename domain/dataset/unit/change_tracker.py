@@ -152,7 +152,7 @@ class ChangeTracker(ABC):
                 access.require_row(self.context, record, operation)
         return record
 
-    def adopt(self, record: Record) -> None:
+    def add_existing(self, record: Record) -> None:
         """Add an existing record (a pending row) to the identity map."""
         self.records[record.key] = record
 
