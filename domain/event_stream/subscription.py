@@ -141,7 +141,7 @@ class Subscription(Listener):
         renew: Callable[[], CallContext],
         refusal: Callable[[Exception], HttpResponse],
     ) -> None:
-        super().__init__(hub, context.user.id if context.user is not None else "", seconds)
+        super().__init__(hub, context.user_id, seconds)
         self.context = context
         self.filter = filter
         self.last = last

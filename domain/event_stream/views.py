@@ -89,7 +89,7 @@ class EventsView(PlatformView):
         # A reconnecting client of Server-Sent Events repeats its URL, and sends its position in Last-Event-ID.
         since = request.META.get("HTTP_LAST_EVENT_ID", "") or wanted["since"]
         last, earlier = (feed.read_cursor(since), frozenset[int]()) if since else feed.position_now()
-        hub.check_capacity(context.user.id if context.user is not None else "")
+        hub.check_capacity(context.user_id)
         is_stream = media == ServerSentEvents.content_type
         subscription = Subscription(
             hub,

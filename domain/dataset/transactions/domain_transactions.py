@@ -118,7 +118,7 @@ def _locked(context: CallContext, id: str) -> DomainTransaction:
 
 
 def _ownership(context: CallContext) -> dict[str, Any]:
-    return {"session_id": context.session_id, "user_id": context.user.id if context.user is not None else None}
+    return {"session_id": context.session_id, "user_id": context.user_id or None}
 
 
 class TransactionDataset(Dataset):

@@ -73,8 +73,7 @@ class StoredResponse:
 
 def request_key(context: CallContext, key: str, fingerprint: str) -> RequestKey:
     """The key of the caller of this context. `key` has the name of its header in front."""
-    user = context.user.id if context.user is not None else ""
-    owner = _digest(user, context.application)
+    owner = _digest(context.user_id, context.application)
     rights = _digest(context.permissions.key, context.company_id, context.location_id, context.role_id)
     return RequestKey(owner, _digest(owner, key), fingerprint, rights, context.scopes & _DATA_SCOPES)
 

@@ -124,7 +124,7 @@ def _mapping(context: CallContext, given: str | None) -> FileMapping:
         return FileMapping()
     path = Path(given)
     if not (path.is_file() or path.suffix.lower() == ".json"):
-        return saved_mapping_get(context.user.id if context.user is not None else None, given)
+        return saved_mapping_get(context.user_id or None, given)
     try:
         return read_mapping(orjson.loads(path.read_bytes()))
     except orjson.JSONDecodeError as exc:

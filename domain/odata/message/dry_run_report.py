@@ -134,4 +134,4 @@ def kept_report(id: str, context: CallContext) -> bytes | None:
 
 def _caller(context: CallContext) -> str:
     """The owner of a stored report: user and application."""
-    return f"{context.user.id if context.user is not None else ''} {context.application}"
+    return f"{context.user_id} {context.application}"

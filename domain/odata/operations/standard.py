@@ -139,7 +139,7 @@ class WaitForChanges(Operation):
         if result:
             return Result(result, bare=True)
         collect = partial(domain_transactions.changes_collect_later, call.context, dataset.row.id, _show(call))
-        caller = call.context.user.id if call.context.user is not None else ""
+        caller = call.context.user_id
         change_waits.check_capacity(caller)
         return Result({}, bare=True, push=ChangeWait(dataset.row.id, dataset.row.sequence, collect, caller))
 
