@@ -53,7 +53,7 @@ EXAMINE_SECONDS: Final = 5.0
 #: How long a long read waits for a replica to reach the position that its session needs.
 LONG_READ_WAIT_SECONDS: Final = 0.3
 #: Polls of the primary that are kept, to compute the lag of a replica: ten minutes.
-_LOOKS: Final = 2400
+_MAX_POSITIONS: Final = 2400
 _REPLAYED = "SELECT pg_is_in_recovery(), pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0')::bigint"
 #: Prefixes of SQLSTATEs that only a replica raises: it stops or starts, replay cancels a query, the read writes.
 _STATES_OF_REPLICAS = ("08", "57P", "40001", "40P01", "25006")
@@ -96,12 +96,12 @@ class _Primary:
     """The primary's WAL positions at the last polls."""
 
     def __init__(self) -> None:
-        self.looks: deque[tuple[float, int]] = deque(maxlen=_LOOKS)
+        self.positions: deque[tuple[float, int]] = deque(maxlen=_MAX_POSITIONS)
         self._connection = _watching_connection("default")
 
-    def look(self) -> None:
+    def poll(self) -> None:
         began = time.monotonic()
-        self.looks.append((began, _primary_position(self._connection)))
+        self.positions.append((began, _primary_position(self._connection)))
 
     def close(self, problem: str) -> None:
         with suppress(DatabaseError, InterfaceError):
@@ -109,11 +109,11 @@ class _Primary:
 
     def has_been_at(self, position: int, *, since: float) -> bool:
         """Whether a poll after `since` found the primary at or before the position."""
-        return any(at >= since and found <= position for at, found in tuple(self.looks))
+        return any(at >= since and found <= position for at, found in tuple(self.positions))
 
     def lag_seconds(self, position: int) -> float:
         """Lag of a server that has replayed up to the position."""
-        for at, found in tuple(self.looks):
+        for at, found in tuple(self.positions):
             if found > position:
                 return time.monotonic() - at
         return 0.0
@@ -135,7 +135,7 @@ class Replica:
         self._has_caught_up = False
         self._in_hand: set[Any] = set()  # psycopg connections in use by reading threads
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Poll the replayed position, on the watching thread's connection."""
         if self._connected_at is None:
             self._connected_at, self._has_caught_up = time.monotonic(), False
@@ -161,8 +161,8 @@ class Replica:
         if is_in_use:
             logger.info("The replica %s is in use: %.1f s behind.", self.name, lag)
             return
-        told = f"It is {lag:.1f} s behind." if lag is not None else self.problem or "It does not answer."
-        logger.warning("The replica %s is left out. %s", self.name, told)
+        reason = f"It is {lag:.1f} s behind." if lag is not None else self.problem or "It does not answer."
+        logger.warning("The replica %s is left out. %s", self.name, reason)
 
     @property
     def lag_seconds(self) -> float | None:
@@ -254,7 +254,7 @@ class Replicas:
 def _watch(server: _Primary | Replica) -> None:
     while True:
         try:
-            server.look()
+            server.poll()
         except Exception as error:  # polled again; requests that need the primary raise their own errors
             server.close(_first_line(error))
         time.sleep(LOOK_SECONDS)

@@ -176,12 +176,12 @@ def _note_changes(dataset: TransactionDataset) -> None:
     if run is None:
         return
     operations: Mapping[str, ChangeOperation] = {"Added": "create", "Modified": "update", "Deleted": "delete"}
-    told = (
+    changes = (
         change_of(record, operations[record.state], {}, pending=True)
         for record in dataset.changed()
         if dataset.source.is_changed(record) and _is_reportable(record)
     )
-    report_changes(told, run)
+    report_changes(changes, run)
 
 
 #: (record, attribute) → the attribute's value as the API shows it

@@ -161,8 +161,8 @@ class _RefusedRows:
         if not self._headers or source["sheet"] != self._sheet:
             self._sheet, self._headers = source["sheet"], list(cells)
             self._writer.begin(self._sheet or self._path.stem, [*self._headers, ERROR])
-        told = answer.get("@erpnet.error", {}).get("message") or answer.get("@erpnet.message", "")
-        self._writer.write([*(cells.get(header) for header in self._headers), told])
+        message = answer.get("@erpnet.error", {}).get("message") or answer.get("@erpnet.message", "")
+        self._writer.write([*(cells.get(header) for header in self._headers), message])
 
     def __exit__(self, *failure: object) -> None:
         self._writer.close()

@@ -70,7 +70,7 @@ def _entries_of_hooks(run: DryRun, context: CallContext) -> list[ReportEntry]:
         return []
     hooks = (hook for hook in run.hooks() if isinstance(hook, ReportedHook))
     try:
-        return [told for hook in hooks for told in hook.report_entries(context)]
+        return [entry for hook in hooks for entry in hook.report_entries(context)]
     except DatabaseError:
         return []
 
