@@ -97,7 +97,7 @@ class EventSinkAdmin(PageAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[EventSink]:
         """Annotates each sink with the position of the change feed's end."""
-        feed.look()
+        feed.poll()
         result: QuerySet[EventSink] = super().get_queryset(request)
         return result
 

@@ -29,8 +29,8 @@ from domain.entities.custom_entities.live import follow
 from domain.event_stream import feed
 from domain.event_stream.cloud_events import render, type_of
 from domain.event_stream.feed import Entry
-from domain.event_stream.subscription import Asked, Rendered
-from domain.event_stream.views import asked_of
+from domain.event_stream.subscription import Rendered, StreamFilter
+from domain.event_stream.views import filter_of
 from event_sinks.brokers import connected
 from event_sinks.brokers.target import BrokerFailed, EventMessage, Publish, target_of
 from event_sinks.models import EventSink, SinkState
@@ -79,7 +79,7 @@ def sinks_deliver() -> int:
 
 def sinks_due() -> list[EventSink]:
     """Active, unleased sinks that are behind the change feed, with their state."""
-    feed.look()
+    feed.poll()
     now = database_now()
     is_free = Q(state__lease_until__isnull=True) | Q(state__lease_until__lt=now)
     behind = Q(state__last__lt=feed.newest_seen())
@@ -94,9 +94,9 @@ def context_for(sink: EventSink) -> CallContext:
     return replace(context_of(str(sink.reader_id)), root_url=settings.BASE_URL)
 
 
-def subscription_for(sink: EventSink, context: CallContext) -> Asked:
+def subscription_for(sink: EventSink, context: CallContext) -> StreamFilter:
     """The repositories and operations of the sink. Raises PlatformError for names that the reader cannot see."""
-    return asked_of(sink.repositories, sink.operations, context)
+    return filter_of(sink.repositories, sink.operations, context)
 
 
 def _deliver_in_thread(sink: EventSink) -> None:
@@ -181,7 +181,7 @@ class _Run:
                 self._advance(last, delivered)
                 if not page.is_full or time.monotonic() >= end:
                     break
-                feed.look()
+                feed.poll()
 
     def _publish(self, events: Sequence[Rendered], publish: Publish, *, end: float) -> int | None:
         """Publish in order; returns the number of published events since the position was last saved.
@@ -286,7 +286,7 @@ class Progress:
 
 def sinks_progress() -> list[Progress]:
     """The progress of all active sinks: two queries."""
-    feed.look()
+    feed.poll()
     states = SinkState.objects.filter(sink__is_active=True).select_related("sink").order_by("sink__name")
     return [
         Progress(state.sink.name, entries_behind(state, feed.newest_seen()), state.failing_since, state.last_error)

@@ -138,6 +138,11 @@ class CallContext:
     at: AsOf | None = None
     quota: Quota | None = None
 
+    @property
+    def user_id(self) -> str:
+        """The guid of the user; "" for anonymous calls."""
+        return self.user.id if self.user is not None else ""
+
     def with_(self, **changes: object) -> CallContext:
         """A copy with some fields replaced."""
         return replace(self, **changes)  # type: ignore[arg-type]

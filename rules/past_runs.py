@@ -21,7 +21,7 @@ from domain.dataset.records.record import Record
 from domain.model.former_attributes import in_present_form
 from domain.model.registry import repositories
 from domain.model.repository import Repository
-from domain.model.values import thaw
+from domain.model.values import deserialize
 from domain.query import select_rows
 from foundation import dry_runs, errors
 from identity.context import CallContext
@@ -174,7 +174,7 @@ def _event_attributes(
         attribute = repository.attributes.get(parameter)
         old, new = changed[parameter]
         if attribute is not None:
-            return {"$OldValue": thaw(attribute, old), "$NewValue": thaw(attribute, new)}
+            return {"$OldValue": deserialize(attribute, old), "$NewValue": deserialize(attribute, new)}
         return None
     if event.startswith("STATE") and "State" in changed and changed["State"][1] == parameter:
         status = changed.get("UserStatus", (None, None))
@@ -198,19 +198,19 @@ def _record(
     """The entity with the change pending, in the dataset."""
     before: dict[str, Any] = in_present_form(repository, orjson.loads(old)) if old else {}
     values: dict[str, Any] = {name: None for name, each in repository.attributes.items() if each.field is not None}
-    values |= dict(_thawed(repository, before))
+    values |= dict(_deserialized(repository, before))
     record = Record(dataset, repository, id, _STATES[operation], values)  # type: ignore[arg-type]
     values["Id"] = id
     record.version = values.get("ObjectVersion") or 0
     record.custom = before.get(_CUSTOM) or {}
     if operation != "Delete":
-        after = dict(_thawed(repository, {name: pair[1] for name, pair in changed.items()}))
+        after = dict(_deserialized(repository, {name: pair[1] for name, pair in changed.items()}))
         if operation == "Update":
             record.original_values = {name: values.get(name) for name in after}
         values |= after
         _change_custom(record, changed)
     record.by_client = record.client_caused = True
-    dataset.adopt(record)
+    dataset.add_existing(record)
     return record
 
 
@@ -222,8 +222,8 @@ def _change_custom(record: Record, changed: Mapping[str, Any]) -> None:
         record.custom = {code: value for code, value in merged.items() if value is not None}
 
 
-def _thawed(repository: Repository[Any], frozen: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for name, value in frozen.items():
+def _deserialized(repository: Repository[Any], serialized: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in serialized.items():
         attribute = repository.attributes.get(name)
         if attribute is not None and attribute.field is not None:
-            yield name, thaw(attribute, value)
+            yield name, deserialize(attribute, value)

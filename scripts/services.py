@@ -166,7 +166,7 @@ def script_outcome(
             globals_json=bridge.globals_json(event=event, files=kind == "Managed"),
             host_calls=bridge.call,
             limits=allowed,
-            caller=dataset.context.user.id if dataset.context.user is not None else "",
+            caller=dataset.context.user_id,
         )
         console = result.console
         if bridge.cancelled is not None:
@@ -220,7 +220,7 @@ def rows_run(source: str, bridge: Bridge, globals_json: bytes, parameter_names: 
             globals_json=globals_json,
             host_calls=bridge.call,
             limits=limits(),
-            caller=context.user.id if context.user is not None else "",
+            caller=context.user_id,
         )
     except ScriptFailed as exc:
         raise _platform_error(exc, bridge) from exc

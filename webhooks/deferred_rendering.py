@@ -19,7 +19,7 @@ from domain.dataset.lookups.name_binding import EventValues
 from domain.dataset.records.record import Record, UnitOfWork
 from domain.dataset.transactions.stored_writes import write_handlers
 from domain.model.registry import repositories
-from domain.model.values import freeze, thaw
+from domain.model.values import deserialize, serialize
 from foundation import errors
 from foundation.failures import record_failure
 from rules.read_access import REASON, unreadable
@@ -32,7 +32,7 @@ _EMPTY = (None, "")
 
 @dataclass(frozen=True, slots=True)
 class DeferredDelivery:
-    """A delivery that is rendered and inserted by the commit, in this request or in a later one (KeepableWrite).
+    """A delivery that is rendered and inserted by the commit, in this request or in a later one (StorableWrite).
 
     template   guid
     author     of the rule
@@ -86,7 +86,7 @@ class DeferredDelivery:
         values = {name: known.values.get(name) if value in _EMPTY else value for name, value in before.values.items()}
         return _copy(known, values, {**known.custom, **before.custom})
 
-    def freeze(self) -> tuple[str, dict[str, Any]]:
+    def serialize(self) -> tuple[str, dict[str, Any]]:
         """See domain.dataset.transactions.stored_writes."""
         record, attributes = self.at_event, self.at_event.repository.attributes
         return _WRITE_HANDLER, {
@@ -96,9 +96,9 @@ class DeferredDelivery:
             "rule_code": self.rule_code,
             "repository": record.repository.name,
             "entity": record.id,
-            "values": {name: freeze(attributes[name], value) for name, value in record.values.items()},
+            "values": {name: serialize(attributes[name], value) for name, value in record.values.items()},
             "custom": record.custom,
-            "events": {name: _frozen(value) for name, value in self.events.items()},
+            "events": {name: _serialized(value) for name, value in self.events.items()},
         }
 
 
@@ -115,11 +115,11 @@ def _copy(record: Record, values: dict[str, Any], custom: dict[str, Any]) -> Rec
 
 @write_handlers.function(_WRITE_HANDLER)
 def deferred_deliveries_insert_stored(dataset: UnitOfWork, payloads: Sequence[dict[str, Any]]) -> None:
-    """Render and insert what `DeferredDelivery.freeze` stored."""
-    DeferredDelivery.write_all([_thawed(dataset, **payload) for payload in payloads])
+    """Render and insert what `DeferredDelivery.serialize` stored."""
+    DeferredDelivery.write_all([_deserialized(dataset, **payload) for payload in payloads])
 
 
-def _thawed(
+def _deserialized(
     dataset: UnitOfWork,
     *,
     repository: str,
@@ -130,7 +130,7 @@ def _thawed(
     **others: str,
 ) -> DeferredDelivery:
     declared = repositories[repository]
-    known = {name: thaw(declared.attributes[name], value) for name, value in values.items()}
+    known = {name: deserialize(declared.attributes[name], value) for name, value in values.items()}
     record = Record(dataset, declared, entity, "Added", known)
     record.custom = custom
     named = {name: _FROM_TEXT[kind](value) if kind else value for name, (kind, value) in events.items()}
@@ -146,7 +146,7 @@ _FROM_TEXT: Mapping[str, Callable[[str], Any]] = {
 }
 
 
-def _frozen(value: Any) -> tuple[str, Any]:
+def _serialized(value: Any) -> tuple[str, Any]:
     """(kind, JSON): the kind of `_FROM_TEXT`, "" for what JSON has."""
     match value:
         case Decimal():

@@ -63,7 +63,7 @@ class NewDelivery:
     """A row to insert, by the names of its columns; `headers` is JSON already.
 
     Not a WebHookDelivery, whose construction takes as long as rendering the request and inserting the row together. As
-    a BulkWrite and KeepableWrite it can be deferred to the commit, also to that of a Domain transaction in a later
+    a BulkWrite and StorableWrite it can be deferred to the commit, also to that of a Domain transaction in a later
     request.
     """
 
@@ -92,7 +92,7 @@ class NewDelivery:
     def write_all(cls, deliveries: Sequence[Self]) -> None:
         deliveries_insert(deliveries)
 
-    def freeze(self) -> tuple[str, dict[str, Any]]:
+    def serialize(self) -> tuple[str, dict[str, Any]]:
         """See domain.dataset.transactions.stored_writes."""
         return _WRITE_HANDLER, asdict(self)
 
@@ -166,7 +166,7 @@ def deliveries_write(deliveries: Sequence[NewDelivery], database: BaseDatabaseWr
 
 @write_handlers.function(_WRITE_HANDLER)
 def deliveries_insert_stored(dataset: UnitOfWork, payloads: Sequence[dict[str, Any]]) -> None:
-    """Insert rows that `NewDelivery.freeze` stored, due now."""
+    """Insert rows that `NewDelivery.serialize` stored, due now."""
     deliveries_insert([NewDelivery(**payload) for payload in payloads])
 
 

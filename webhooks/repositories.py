@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from domain.entities.behaviour import refuse_change
-from domain.model.attributes import Child, TellsOf
+from domain.model.attributes import Child, DescribedEntity
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from webhooks.models import WebHookAttempt, WebHookDelivery
@@ -14,7 +14,7 @@ class WebHookDeliveries(Repository[WebHookDelivery]):
     name = "Systems.Config.WebHookDeliveries"
     display_format = "{WebHookCode}: {State}"
     search_members = ("web_hook_code", "request_url", "last_error")
-    tells_of = TellsOf("RepositoryName", "EntityId", behind="ReadRepositories")
+    describes = DescribedEntity("RepositoryName", "EntityId", behind="ReadRepositories")
     children = (Child("Attempts", "Systems.Config.WebHookAttempts"),)
     # `headers` holds secrets in clear; the others are internal to the workers.
     unpublished = frozenset(

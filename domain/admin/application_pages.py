@@ -132,7 +132,7 @@ class TrustedApplicationAdmin(EntityAdmin):
         """Gives a new application the settings of its kind and, if it is confidential, a secret."""
         super().fill(record, form, names)
         if record.state == "Added" and (kind := _kind_of(self.submission.request)) is not None:
-            _settle(record, kind)
+            _apply_kind(record, kind)
         model = TrustedApplication(
             client_type=record.client_type or "", client_authentication=record.client_authentication or ""
         )
@@ -238,7 +238,7 @@ def _kind_of(request: HttpRequest) -> ApplicationKind | None:
     return KINDS.get(request.GET.get("kind", ""))
 
 
-def _settle(record: Record, kind: ApplicationKind) -> None:
+def _apply_kind(record: Record, kind: ApplicationKind) -> None:
     """Set the values that the form of the kind does not show; a service without a system user gets a new one."""
     members = record.repository.by_python_name
     for name, value in kind.settings.items():

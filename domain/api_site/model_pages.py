@@ -39,7 +39,7 @@ _MOST_DIGITS = 30
 _MOST_HITS, _LONGEST_SEARCH, _LONGEST_NAME = 80, 200, 200
 
 
-class AskedSerializer(serializers.Serializer[None]):
+class ModelQuerySerializer(serializers.Serializer[None]):
     """q: words to search for; name: the shown set, by its name or a former one."""
 
     q = serializers.CharField(max_length=_LONGEST_SEARCH, allow_blank=True, default="")
@@ -67,9 +67,9 @@ class ModelPart(PlatformView, BrowserPage):
 
     def get(self, request: Request) -> HttpResponse:
         """Raises BadRequest for an unknown set."""
-        asked = AskedSerializer(data=request.query_params)
-        asked.is_valid(raise_exception=True)
-        return self.part(request._request, _model_of(request), **asked.validated_data)
+        query = ModelQuerySerializer(data=request.query_params)
+        query.is_valid(raise_exception=True)
+        return self.part(request._request, _model_of(request), **query.validated_data)
 
     def part(self, request: HttpRequest, context: CallContext | None, q: str, name: str) -> HttpResponse:
         """The HTML. context None: of the standard model."""
@@ -82,7 +82,9 @@ class SetsPart(ModelPart):
     def part(self, request: HttpRequest, context: CallContext | None, q: str, name: str) -> HttpResponse:
         words = q.lower().split()
         if words:
-            hits = sorted((hit for hit in _index(context) if _fits(hit, words)), key=lambda hit: _rank(hit, words[0]))
+            hits = sorted(
+                (hit for hit in _index(context) if _matches(hit, words)), key=lambda hit: _rank(hit, words[0])
+            )
             status = gettext("{count} found").format(count=number_format(len(hits)))
             found = {"hits": hits[:_MOST_HITS], "is_search": True}
             return render(request, "domain/api_site/_sets.html", {**found, "status": status})
@@ -244,7 +246,7 @@ def _hits(node: Node) -> Iterator[Hit]:
         yield Hit(operation, f"{name} · {gettext('operation')}", name, operation)
 
 
-def _fits(hit: Hit, words: list[str]) -> bool:
+def _matches(hit: Hit, words: list[str]) -> bool:
     """Whether each word is in the label or the set's name, and at least one in the label."""
     label, set_name = hit.label.lower(), hit.set_name.lower()
     return all(word in label or word in set_name for word in words) and any(word in label for word in words)

@@ -64,7 +64,7 @@ EXAMINE_SECONDS: Final = 5.0
 #: How long a long read waits for a replica to reach the position that its session needs.
 LONG_READ_WAIT_SECONDS: Final = 0.3
 #: Polls of the primary that are kept, to compute the lag of a replica: ten minutes.
-_LOOKS: Final = 2400
+_MAX_POSITIONS: Final = 2400
 _CLUSTER = "SELECT system_identifier FROM pg_control_system()"
 # The timeline of pg_control_recovery() is behind the replayed one for some minutes, so a lesser one says nothing.
 _REPLAYED = f"""
@@ -148,15 +148,15 @@ class _Primary:
 
     def __init__(self) -> None:
         self.state: _PrimaryState | None = None
-        self.looks: deque[tuple[float, int]] = deque(maxlen=_LOOKS)
+        self.positions: deque[tuple[float, int]] = deque(maxlen=_MAX_POSITIONS)
         self._connection = _watching_connection("default")
 
-    def look(self) -> None:
+    def poll(self) -> None:
         began, state = time.monotonic(), _primary_state(self._connection)
         if self.state is not None and self.state.needed.stamp != state.needed.stamp:
-            self.looks.clear()  # positions of another timeline, which this one may never reach
+            self.positions.clear()  # positions of another timeline, which this one may never reach
         self.state = state
-        self.looks.append((began, state.needed.position))
+        self.positions.append((began, state.needed.position))
 
     def close(self, error: Exception) -> None:
         with suppress(DatabaseError, InterfaceError):
@@ -164,11 +164,11 @@ class _Primary:
 
     def has_been_at(self, position: int, *, since: float) -> bool:
         """Whether a poll after `since` found the primary at or before the position."""
-        return any(at >= since and found <= position for at, found in tuple(self.looks))
+        return any(at >= since and found <= position for at, found in tuple(self.positions))
 
     def lag_seconds(self, position: int) -> float:
         """Lag of a server that has replayed up to the position."""
-        for at, found in tuple(self.looks):
+        for at, found in tuple(self.positions):
             if found > position:
                 return time.monotonic() - at
         return 0.0
@@ -192,7 +192,7 @@ class Replica:
         self._has_caught_up = False
         self._in_hand: set[Any] = set()  # psycopg connections in use by reading threads
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Poll the replayed position, on the watching thread's connection."""
         if (primary := self._primary.state) is None:
             return
@@ -225,8 +225,8 @@ class Replica:
         else:
             self.reason = Reason.BEHIND if lag > settings.DATABASE_REPLICA_LAG_SECONDS else None
         if before is None and self.reason is not None:
-            told = "It does not answer." if self._is_silent else "It is catching up."
-            self._log(f"It is {lag:.1f} s behind." if lag is not None else self.problem or told)
+            reason = "It does not answer." if self._is_silent else "It is catching up."
+            self._log(f"It is {lag:.1f} s behind." if lag is not None else self.problem or reason)
         elif before is not None and self.reason is None:
             logger.info("The replica %s is in use: %.1f s behind.", self.name, lag)
 
@@ -336,7 +336,7 @@ class Replicas:
 def _watch(server: _Primary | Replica) -> None:
     while True:
         try:
-            server.look()
+            server.poll()
         except Exception as error:  # polled again; requests that need the primary raise their own errors
             server.close(error)
         time.sleep(LOOK_SECONDS)

@@ -18,8 +18,8 @@ from typing import Any
 from django.db import transaction
 
 from domain.dataset.checks import access
+from domain.dataset.commit.commit_preview import CommitPreview
 from domain.dataset.commit.completion import calculate_only, complete
-from domain.dataset.commit.foresight import Foresight
 from domain.dataset.commit.pipeline import MAX_ROUNDS, commit
 from domain.dataset.commit.retries import RetryState, run_with_retries
 from domain.dataset.records.commit_result import CommitResult, CommittedEvent
@@ -38,7 +38,7 @@ class Dataset(ChangeTracker):
     """A unit of work: a change tracker with a commit. Not thread-safe; lives within one request, script or command."""
 
     #: The copies of the last read.
-    _foresight: Foresight | None = None
+    _preview: CommitPreview | None = None
 
     @contextmanager
     def shown(self, *, around: str | None = None, start: Repository[Any] | None = None) -> Iterator[None]:
@@ -52,19 +52,19 @@ class Dataset(ChangeTracker):
             with self.flushed(around=around):
                 yield
             return
-        foresight = self._foresee()
-        foresight.start = None if start is None or around is None else (start, around)
-        with self._flushing(around, foresight):
+        preview = self._current_preview()
+        preview.start = None if start is None or around is None else (start, around)
+        with self._flushing(around, preview):
             yield
 
-    def foreseen(self, records: Sequence[Record]) -> Sequence[Record]:
+    def previewed(self, records: Sequence[Record]) -> Sequence[Record]:
         """The records as the commit of the Domain transaction would leave them; read-only copies. Records that this
         request has changed are returned as they are.
         """
         if self.pending_source is None or self.is_committing:
             return records
         unchanged = [record for record in records if not record.mutations]
-        return self._foresee(are_rows=False).of(unchanged, records) if unchanged else records
+        return self._current_preview(are_rows=False).of(unchanged, records) if unchanged else records
 
     def complete(self, record: Record) -> None:
         """Fill in the pending entities of the record's aggregate as the commit would, before an operation reads them.
@@ -82,18 +82,18 @@ class Dataset(ChangeTracker):
         """As `calculate`, for these records and what follows from them: other pending changes wait for the commit."""
         calculate_only(self, records)
 
-    def _foresee(self, *, are_rows: bool = True) -> Foresight:
-        if self._foresight is None or not self._foresight.follow(are_rows=are_rows):
-            self._foresight = Foresight(self)
-        return self._foresight
+    def _current_preview(self, *, are_rows: bool = True) -> CommitPreview:
+        if self._preview is None or not self._preview.follow(are_rows=are_rows):
+            self._preview = CommitPreview(self)
+        return self._preview
 
     def end_commit(self) -> None:
         super().end_commit()
-        self._foresight = None
+        self._preview = None
 
     def discard(self) -> None:
         super().discard()
-        self._foresight = None
+        self._preview = None
 
     def commit(self, *, savepoint: bool = True) -> CommitResult:
         """Write all changes or none; afterwards the dataset is unchanged and usable.

@@ -49,7 +49,7 @@ def orders() -> Iterator[Item]:
         }
         if number % 4:
             values["ReferenceDocumentNo"] = f"PO-{2000 + number}"
-        values.update(_stamps(state, day))
+        values.update(_state_times(state, day))
         yield Item("Crm.Sales.SalesOrders", order, values)
         for _ in range(chance.randint(1, 5)):
             yield Item("Crm.Sales.SalesOrderLines", demo_guid(Kind.ORDER_LINE, line), _line(order, chance))
@@ -91,13 +91,13 @@ def _moment(day: datetime.date, hours: int) -> datetime.datetime:
     return datetime.datetime.combine(day, datetime.time(9), tzinfo=datetime.UTC) + datetime.timedelta(hours=hours)
 
 
-def _stamps(state: str, day: datetime.date) -> dict[str, datetime.datetime]:
-    stamps = {}
+def _state_times(state: str, day: datetime.date) -> dict[str, datetime.datetime]:
+    times = {}
     if state in ("Released", "Completed", "Closed"):
-        stamps["ReleaseTime"] = _moment(day, 2)
+        times["ReleaseTime"] = _moment(day, 2)
     if state in ("Completed", "Closed"):
-        stamps["CompleteTime"] = _moment(day, 50)
-    return stamps
+        times["CompleteTime"] = _moment(day, 50)
+    return times
 
 
 def _state_changes(number: int, order: str, state: str, status: str | None, day: datetime.date) -> Iterator[Item]:

@@ -77,8 +77,8 @@ def _is_set_by_behaviour(record: Record, name: str) -> bool:
 def per_commit(dataset: UnitOfWork, key: object, build: Callable[[], T]) -> T:
     """The result of `build`, cached for one commit: `now` is constant within one and changes between them."""
     now = dataset.now()
-    stamp, known = dataset.memory.get("per_commit", (None, {}))
-    if stamp != now:
+    cached_at, known = dataset.memory.get("per_commit", (None, {}))
+    if cached_at != now:
         known = {}
         dataset.memory["per_commit"] = (now, known)
     if key not in known:

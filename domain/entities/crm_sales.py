@@ -13,11 +13,11 @@ from domain.entities.behaviour import (
     fill,
     numbered,
 )
+from domain.entities.creation_and_update import TRACKED_ATTRIBUTES, Tracked, track_creation_and_update
 from domain.entities.defaults import current_day
 from domain.entities.general_contacts import PARTY_PHONE
 from domain.entities.general_documents import Document, DocumentRepository
 from domain.entities.line_prices import lines_prepared
-from domain.entities.stamps import STAMPS, Stamped, stamped_by_user
 from domain.entities.trade_documents import (
     CALCULATED_TOTALS,
     TERMS_OF_NEW,
@@ -81,7 +81,7 @@ class CustomerTypes(Repository[CustomerType]):
     old_names = {"Crm.CustomerTypes": "25.1.2.28"}
 
 
-class Customer(Stamped, AggregateRoot):
+class Customer(Tracked, AggregateRoot):
     """A party that buys from an enterprise company."""
 
     number = models.CharField(max_length=16, null=True, blank=True)
@@ -133,10 +133,10 @@ class Customers(Repository[Customer]):
         company_from_context,
         currency_of_company,
         numbered("number", "customers"),
-        stamped_by_user,
+        track_creation_and_update,
     )
     validations = (dates_in_order("from_date", "thru_date"),)
-    read_only = STAMPS
+    read_only = TRACKED_ATTRIBUTES
     old_names = {"Crm.Customers": "25.1.2.28"}
 
 

@@ -102,7 +102,7 @@ def required_in_documents(definition: Record) -> None:
         raise _refuse("RequiredFromState", Message("Mark the property as required, too, or remove the state"))
 
 
-def apart_from_itself(definition: Record) -> None:
+def parents_without_cycle(definition: Record) -> None:
     """The parent property must belong to the same entities; parents must not form a cycle."""
     parent = _related(definition, "AllowedValuesParentProperty")
     if parent is not None and parent.values.get("EntityName") != definition.values.get("EntityName"):
@@ -284,7 +284,7 @@ VALIDATIONS = (
             indexed_by_a_plain_code,
             named_apart,
             required_in_documents,
-            apart_from_itself,
+            parents_without_cycle,
             filters_of_entities,
             default_of_its_type,
             values_of_its_type,

@@ -64,7 +64,7 @@ def document_change_state(document: Record, new_state: str, *, user_status: Reco
     dataset.assign(document, "State", new_state)
     document.user_status = user_status
     if new_state != old_state:
-        _stamp_times(document, new_state)
+        _set_state_times(document, new_state)
     record_state_change(document, new_state, user_status=user_status)
     dataset.raise_event(document, "STATECHANGED", new_state, **details)
 
@@ -145,7 +145,7 @@ def _check_exit(document: Record, old_state: str) -> None:
         raise errors.Refused(errors.USER_STATUS_EXIT, document.describe(), names, old_state, target="userStatus")
 
 
-def _stamp_times(document: Record, state: str) -> None:
+def _set_state_times(document: Record, state: str) -> None:
     now = document.dataset.now()
     if state == "Released" and document.release_time is None:
         document.release_time = now

@@ -8,8 +8,8 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from domain.entities.behaviour import dates_in_order, fill, line_numbered, no_loop, numbered, user_login
+from domain.entities.creation_and_update import TRACKED_ATTRIBUTES, Tracked
 from domain.entities.defaults import current_day
-from domain.entities.stamps import STAMPS, Stamped
 from domain.model import reference_data
 from domain.model.admin_options import AdminOptions, CollectionColumn
 from domain.model.attributes import Calculation, Child
@@ -104,7 +104,7 @@ def party_type_of_repository(party: Record) -> None:
         party.party_type = known
 
 
-def party_stamped(party: Record) -> None:
+def track_party_creation_and_update(party: Record) -> None:
     """Late default: user and time of creation and last change."""
     dataset = party.dataset
     if party.is_new:
@@ -129,7 +129,7 @@ class Parties(Repository[Party]):
     late_defaults = (
         party_type_of_repository,
         numbered("party_code", "parties"),
-        party_stamped,
+        track_party_creation_and_update,
     )
     validations = (no_loop(lambda party: party.parent_party, "ParentParty"),)
     read_only = frozenset(
@@ -204,7 +204,7 @@ class PartyContactMechanisms(Repository[PartyContactMechanism]):
     validations = (dates_in_order("from_date", "thru_date"),)
 
 
-class Company(Stamped, Party):
+class Company(Tracked, Party):
     """A legal entity."""
 
     # related_name, because Django's default would be Party.company, which is the company of locations.
@@ -246,7 +246,7 @@ class Companies(Repository[Company]):
         Calculation(name_of_company, ("Name",), always=True),
         Calculation(number_of_company, ("RegistrationNumber",), always=True),
     )
-    read_only = STAMPS
+    read_only = TRACKED_ATTRIBUTES
     api_names = {
         "is_vat_cash_reporting_registered": "IsVATCashReportingRegistered",
         "is_vat_registered": "IsVATRegistered",
@@ -278,7 +278,7 @@ class CompanyLocations(Repository[CompanyLocation]):
     calculations = (Calculation(name_of_location, ("LocationName",), always=True),)
 
 
-class Person(Stamped, Party):
+class Person(Tracked, Party):
     """A natural person."""
 
     national_number = models.CharField(max_length=16, null=True, blank=True)
@@ -317,4 +317,4 @@ class Persons(Repository[Person]):
         Calculation(name_of_person, ("FirstName", "MiddleName", "LastName"), always=True),
         Calculation(number_of_person, ("NationalNumber",), always=True),
     )
-    read_only = STAMPS
+    read_only = TRACKED_ATTRIBUTES

@@ -107,7 +107,7 @@ def _renew_path(group: Record, seen: set[str]) -> None:
             _renew_path(below, seen)
 
 
-def picture_stamped(group: Record) -> None:
+def track_picture_update(group: Record) -> None:
     """Calculation: the time of the last change of the picture."""
     group.picture_last_update_time = group.dataset.now()
 
@@ -124,7 +124,7 @@ class ProductGroups(Repository[ProductGroup]):
     late_defaults = (code_under_parent,)
     calculations = (
         Calculation(path_from_parents, ("Code", "ParentGroup", "FullPath"), always=True),
-        Calculation(picture_stamped, ("Picture",), always=True),
+        Calculation(track_picture_update, ("Picture",), always=True),
     )
     validations = (no_loop(lambda group: group.parent_group, "ParentGroup"),)
     read_only = frozenset({"picture_last_update_time"})

@@ -20,7 +20,7 @@ from domain.entities.behaviour import (
     same_company,
     set_default,
 )
-from domain.entities.stamps import STAMPS, Stamped, stamped_by_user
+from domain.entities.creation_and_update import TRACKED_ATTRIBUTES, Tracked, track_creation_and_update
 from domain.model.admin_options import AdminOptions
 from domain.model.attributes import AtCommit, Child, FromSequence
 from domain.model.registry import repositories
@@ -69,7 +69,7 @@ PRODUCT_USE_LOTS = EnumType(
 )
 
 
-class Product(Stamped, AggregateRoot):
+class Product(Tracked, AggregateRoot):
     """A product or service that is bought, sold or made."""
 
     part_number = models.CharField(max_length=32)
@@ -250,7 +250,7 @@ class Products(Repository[Product]):
         defaults_from_group,
         costing_currency_of_company,
         part_number_from_group,
-        stamped_by_user,
+        track_creation_and_update,
     )
     filled_from = {"base_measurement_category": "measurement_unit"}
     validations = (
@@ -258,5 +258,5 @@ class Products(Repository[Product]):
         unit_of_base_category,
         not_negative("standard_lot_size_base", "minimal_sales_quantity_base"),
     )
-    read_only = STAMPS
+    read_only = TRACKED_ATTRIBUTES
     api_names = {"abc_class": "ABCClass"}

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from django.db import models
 
 from domain.entities.behaviour import company_from_context, next_free_number, numbered
+from domain.entities.creation_and_update import TRACKED_ATTRIBUTES, Tracked, track_creation_and_update
 from domain.entities.general_contacts import Party
-from domain.entities.stamps import STAMPS, Stamped, stamped_by_user
 from domain.model.attributes import Calculation, Child, FromSequence
 from domain.model.registry import repositories
 from domain.model.repository import Repository
@@ -82,7 +82,7 @@ class StoreBins(Repository[StoreBin]):
     name_member = "name"
 
 
-class Store(Stamped, Party):
+class Store(Tracked, Party):
     """A store of goods."""
 
     code = models.CharField(max_length=16)
@@ -118,8 +118,8 @@ class Stores(Repository[Store]):
     late_defaults = (
         numbered("code", "stores", width=3),
         company_from_context,
-        stamped_by_user,
+        track_creation_and_update,
     )
     calculations = (Calculation(name_of_store, ("Name",), always=True),)
-    read_only = STAMPS
+    read_only = TRACKED_ATTRIBUTES
     api_names = {"schema_xml": "SchemaXML"}

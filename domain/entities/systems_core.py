@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from domain.model.attributes import TellsOf
+from domain.model.attributes import DescribedEntity
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation.enums import EnumType
@@ -66,7 +66,7 @@ class ExtensibleDataObjects(Repository[ExtensibleDataObject]):
     name = "Systems.Core.ExtensibleDataObjects"
     base_table = "Sys_Objects"
     name_member = "display_name"
-    tells_of = TellsOf("EntityType", "EntityItemId", by_table=True)
+    describes = DescribedEntity("EntityType", "EntityItemId", by_table=True)
     read_only = frozenset({"folder"})
 
 

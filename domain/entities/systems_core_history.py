@@ -18,7 +18,7 @@ from domain.dataset.tables.history import (
 )
 from domain.entities.behaviour import refuse_change
 from domain.model.admin_options import AdminOptions
-from domain.model.attributes import Child, TellsOf
+from domain.model.attributes import Child, DescribedEntity
 from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation import errors
@@ -33,7 +33,7 @@ class ObjectChangesets(Repository[ObjectChangeset]):
     access = "ReadOnly"
     search_members = ("user_login", "request_id", "reason")
     children = (Child("Changes", "Systems.Core.ObjectChanges"),)
-    seen_through = "Changes"
+    visible_through = "Changes"
     validations = (refuse_change,)
     # Other users must not see a user's session.
     unpublished = frozenset({"session_id", "audit_entry"})
@@ -46,7 +46,7 @@ class ObjectChanges(Repository[ObjectChange]):
     display_format = "{Operation} {RepositoryName}"
     category = "SystemData"
     access = "ReadOnly"
-    tells_of = TellsOf("RepositoryName", "EntityItemId", values=("Changes", "OldValues"))
+    describes = DescribedEntity("RepositoryName", "EntityItemId", values=("Changes", "OldValues"))
     validations = (refuse_change,)
     # No pages: the version pages of an entity show its changes, with the reader's rights.
     admin = AdminOptions(

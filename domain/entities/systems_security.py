@@ -169,7 +169,7 @@ def rules_of_applications(application: Record) -> None:
         raise errors.Refused(errors.APPLICATION_INVALID, " ".join(texts), target=target, details=details) from exc
 
 
-def warn_of_what_cannot_work(application: Record) -> None:
+def warn_of_unusable_settings(application: Record) -> None:
     """Last validation but one: warn of settings that cannot work, in X-Warnings and the admin (spec 01, 1.3, 1.4)."""
     if application.is_deleted:
         return
@@ -299,7 +299,7 @@ class TrustedApplications(Repository[TrustedApplication]):
     # Their writes cannot be kept for a later request.
     late_defaults = (AtCommit(keep_secret_hash), AtCommit(remove_stored_secret))
     decides_access = True
-    validations = (rules_of_applications, warn_of_what_cannot_work, access_changes)
+    validations = (rules_of_applications, warn_of_unusable_settings, access_changes)
     read_only = frozenset({"creation_time_utc", "registration_source", "document_expires_utc"})
     unpublished = frozenset(
         {

@@ -165,8 +165,8 @@ def _histories(entries: list[Entry], context: CallContext) -> _Histories:
     of_them = Q(entity_item_id__in={entry.entity_id for entry in entries}, change_time_utc__in=times)
     ids = [str(id) for id in ObjectChange.objects.filter(of_them).values_list("id", flat=True)]
     rows = query.select_rows(changes, ["EntityItemId", "ChangeTimeUtc", "Changes"], ctx=context, ids=ids)
-    return {(entity, time): _parsed(told) for entity, time, told in rows}
+    return {(entity, time): _parsed(stored) for entity, time, stored in rows}
 
 
-def _parsed(told: Any) -> Any:
-    return orjson.loads(told) if isinstance(told, str) and told else told or None
+def _parsed(stored: Any) -> Any:
+    return orjson.loads(stored) if isinstance(stored, str) and stored else stored or None

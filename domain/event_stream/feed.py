@@ -63,15 +63,15 @@ class _Horizon:
     """What this process has observed of open transactions.
 
     settled    every entry with an id up to it is visible, or its transaction was rolled back
-    newest     the highest id that `look` has found
-    looks      number of `look` calls whose results are included
-    observed   (number of the next transaction, newest id) of earlier `look` calls, whose transactions may be open
+    newest     the highest id that `poll` has found
+    polls      number of `poll` calls whose results are included
+    observed   (number of the next transaction, newest id) of earlier `poll` calls, whose transactions may be open
     moved_at   when `settled` last moved or reached `newest` (monotonic clock)
     """
 
     settled: int = 0
     newest: int = 0
-    looks: int = 0
+    polls: int = 0
     observed: deque[tuple[int, int]] | None = None
     moved_at: float = 0.0
 
@@ -99,13 +99,13 @@ def read_cursor(text: str) -> int:
     return last
 
 
-def look() -> None:
+def poll() -> None:
     """Determine the settled entries, by one query."""
     if connection.vendor != "postgresql":
         with _lock:
             _horizon.newest = _horizon.settled = _newest_id()
         return
-    looks = _horizon.looks
+    polls = _horizon.polls
     with connection.cursor() as cursor:
         # One statement, so that the newest id and the open transactions are of one snapshot.
         cursor.execute(
@@ -119,12 +119,12 @@ def look() -> None:
     with _lock:
         observed = _horizon.observed
         if observed is None or newest < _horizon.newest:
-            if _horizon.looks != looks:
+            if _horizon.polls != polls:
                 return  # another thread's newer call has ended during this one
             observed = _horizon.observed = deque()  # a process has just begun, or the database was restored
             _horizon.settled = 0
         _horizon.newest = newest
-        _horizon.looks += 1
+        _horizon.polls += 1
         if not observed or observed[-1][1] != newest:
             observed.append((next_number, newest))
         while observed and observed[0][0] <= oldest_open:
@@ -158,12 +158,12 @@ def position_now() -> tuple[int, frozenset[int]]:
     Waits for the transactions that were open when the newest entry was written, mostly milliseconds. Earlier entries
     follow the position only if such a transaction stays open for long.
     """
-    look()
+    poll()
     newest, deadline = _horizon.newest, time.monotonic() + _SETTLE_SECONDS
     while _horizon.settled < newest and time.monotonic() < deadline:
         release_slot()
         time.sleep(_TRY_SECONDS)
-        look()
+        poll()
     with _lock:
         settled = _horizon.settled
     if settled >= newest:
@@ -173,17 +173,17 @@ def position_now() -> tuple[int, frozenset[int]]:
 
 
 def newest_seen() -> int:
-    """The highest id that the last `look` has found."""
+    """The highest id that the last `poll` has found."""
     return _horizon.newest
 
 
-def is_news(last: int) -> bool:
-    """Whether the last `look` has found entries after the position."""
+def has_newer(last: int) -> bool:
+    """Whether the last `poll` has found entries after the position."""
     return _horizon.newest > last
 
 
 def read(last: int, limit: int, names: Collection[str] | None = None) -> Page:
-    """At most `limit` entries after the position, as of the last `look`. names: of repositories; None for all."""
+    """At most `limit` entries after the position, as of the last `poll`. names: of repositories; None for all."""
     with _lock:
         settled, newest = _horizon.settled, _horizon.newest
     if newest <= last:

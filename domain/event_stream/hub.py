@@ -57,9 +57,9 @@ class Hub(Listeners[Subscription]):
     def serve(self, listeners: list[Subscription]) -> bool:
         """Give subscribers their next events, the callers in turn; returns whether there is more to give at once."""
         follow()
-        feed.look()
+        feed.poll()
         for each in listeners:
-            if each not in self._queued and (feed.is_news(each.last) or _is_to_renew(each)):
+            if each not in self._queued and (feed.has_newer(each.last) or _is_to_renew(each)):
                 self._queued.add(each)
                 self._queue.put(each)
         # Subscribers may next read the entities of their events.
@@ -83,7 +83,7 @@ class Hub(Listeners[Subscription]):
                 subscription.is_open
                 and _is_renewed(subscription)
                 and subscription.may_send()
-                and feed.is_news(subscription.last)
+                and feed.has_newer(subscription.last)
             ):
                 return False
             page = _page(subscription, pages)
@@ -116,16 +116,16 @@ def _is_renewed(subscription: Subscription) -> bool:
 
 
 def _page(subscription: Subscription, pages: _Pages) -> Page:
-    key = subscription.last, subscription.asked.names
+    key = subscription.last, subscription.filter.names
     if key not in pages:
-        pages[key] = feed.read(subscription.last, PAGE, subscription.asked.names)
+        pages[key] = feed.read(subscription.last, PAGE, subscription.filter.names)
     return pages[key]
 
 
 def _events(subscription: Subscription, page: Page, events: _Events) -> list[Rendered]:
-    key = (subscription.scope, subscription.last, subscription.asked)
+    key = (subscription.scope, subscription.last, subscription.filter)
     if key not in events:
-        wanted = [entry for entry in page.entries if subscription.asked.wants(entry)]
+        wanted = [entry for entry in page.entries if subscription.filter.wants(entry)]
         events[key] = render(wanted, subscription.context) if wanted else []
     return events[key]
 

@@ -25,7 +25,7 @@ Rendered = tuple[Entry, bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class StreamFilter:
     """The filter of a subscriber.
 
     names        of repositories, a base with those derived from it; None for all
@@ -132,7 +132,7 @@ class Subscription(Listener):
         self,
         hub: Listeners[Subscription],
         context: CallContext,
-        asked: Asked,
+        filter: StreamFilter,
         framing: Framing,
         last: int,
         *,
@@ -141,9 +141,9 @@ class Subscription(Listener):
         renew: Callable[[], CallContext],
         refusal: Callable[[Exception], HttpResponse],
     ) -> None:
-        super().__init__(hub, context.user.id if context.user is not None else "", seconds)
+        super().__init__(hub, context.user_id, seconds)
         self.context = context
-        self.asked = asked
+        self.filter = filter
         self.last = last
         self.renewed_at = time.monotonic()
         self._earlier = earlier

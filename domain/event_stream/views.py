@@ -13,7 +13,14 @@ from domain.event_stream import feed
 from domain.event_stream.asyncapi import asyncapi_tree
 from domain.event_stream.cloud_events import OPERATIONS
 from domain.event_stream.hub import hub
-from domain.event_stream.subscription import STREAM_SECONDS, Asked, Framing, OneAnswer, ServerSentEvents, Subscription
+from domain.event_stream.subscription import (
+    STREAM_SECONDS,
+    Framing,
+    OneAnswer,
+    ServerSentEvents,
+    StreamFilter,
+    Subscription,
+)
 from domain.model.naming import near
 from domain.model.registry import repositories
 from domain.odata.http.exceptions import failure_response
@@ -78,16 +85,16 @@ class EventsView(PlatformView):
         given.is_valid(raise_exception=True)
         wanted = given.validated_data
         media = negotiate(request.META.get("HTTP_ACCEPT", ""), None, (OneAnswer.content_type, *_FRAMINGS)).media_type
-        asked = asked_of(wanted["repository"], wanted["event"], context)
+        stream_filter = filter_of(wanted["repository"], wanted["event"], context)
         # A reconnecting client of Server-Sent Events repeats its URL, and sends its position in Last-Event-ID.
         since = request.META.get("HTTP_LAST_EVENT_ID", "") or wanted["since"]
         last, earlier = (feed.read_cursor(since), frozenset[int]()) if since else feed.position_now()
-        hub.check_capacity(context.user.id if context.user is not None else "")
+        hub.check_capacity(context.user_id)
         is_stream = media == ServerSentEvents.content_type
         subscription = Subscription(
             hub,
             context,
-            asked,
+            stream_filter,
             _FRAMINGS[media](),
             last,
             earlier=earlier,
@@ -108,7 +115,7 @@ class AsyncApiView(PublicView):
         return http_response(document_response(document, JSON, lower_headers(request._request)))
 
 
-def asked_of(repository: str, event: str, context: CallContext) -> Asked:
+def filter_of(repository: str, event: str, context: CallContext) -> StreamFilter:
     """The filter of comma-separated repositories and operations; "" for all.
 
     Raises BadRequest for unknown names, NotFound for a repository that the caller may not read.
@@ -123,7 +130,7 @@ def asked_of(repository: str, event: str, context: CallContext) -> Asked:
         if text.lower() not in by_name:
             raise _unreadable("event", text, OPERATIONS.values())
         operations.add(by_name[text.lower()])
-    return Asked(frozenset(names) or None, frozenset(operations or OPERATIONS))
+    return StreamFilter(frozenset(names) or None, frozenset(operations or OPERATIONS))
 
 
 def _unreadable(option: str, text: str, known: Iterable[str]) -> errors.BadRequest:

@@ -1367,12 +1367,12 @@ class Migration(migrations.Migration):
                     },
                 ),
                 migrations.CreateModel(
-                    name="IdempotentAnswer",
+                    name="IdempotentResponse",
                     fields=[
                         ("digest", models.CharField(max_length=64, primary_key=True, serialize=False)),
                         ("owner", models.CharField(db_index=True, max_length=64)),
                         ("fingerprint", models.CharField(max_length=64)),
-                        ("answer", foundation.fields.EncryptedTextField()),
+                        ("response", foundation.fields.EncryptedTextField()),
                         ("size", models.IntegerField()),
                         ("made_at", models.DateTimeField(db_index=True)),
                     ],

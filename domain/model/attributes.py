@@ -138,7 +138,7 @@ class Calculation:
 
 
 @dataclass(frozen=True, slots=True)
-class TellsOf:
+class DescribedEntity:
     """The attributes, by API name, in which a row and its parts describe an entity of another repository.
 
     repository  the dotted name of the entity's repository; with `by_table` the name of its table (entity_name)
@@ -160,4 +160,13 @@ class TellsOf:
         return name
 
 
-__all__ = ["AtCommit", "Attribute", "Calculation", "Child", "FromSequence", "LateDefault", "TellsOf", "Validation"]
+__all__ = [
+    "AtCommit",
+    "Attribute",
+    "Calculation",
+    "Child",
+    "FromSequence",
+    "LateDefault",
+    "DescribedEntity",
+    "Validation",
+]

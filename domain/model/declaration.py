@@ -20,7 +20,7 @@ from typing import ClassVar, Generic, Literal, TypeVar, get_args
 from django.db import models
 
 from domain.model.admin_options import AdminOptions
-from domain.model.attributes import Calculation, Child, LateDefault, TellsOf, Validation
+from domain.model.attributes import Calculation, Child, DescribedEntity, LateDefault, Validation
 from domain.model.former_attributes import FormerAttribute
 from domain.model.naming import set_name
 from foundation.models import PolymorphicRoot
@@ -56,9 +56,9 @@ class Declaration(Generic[M]):
     view_of          name of the repository of which this one is a view: the model is that of a database view, whose
                      rows have the keys of that repository's rows, and values of them and their owners. A caller
                      sees a row if the row with this key and its owners are visible
-    tells_of         its rows describe entities of other repositories: a caller sees a row and its parts only if the
+    describes        its rows describe entities of other repositories: a caller sees a row and its parts only if the
                      entity is visible
-    seen_through     an owned collection: a caller sees a row only if an entity of the collection is visible
+    visible_through  an owned collection: a caller sees a row only if an entity of the collection is visible
     belongs_to       a reference to a user, by API name: only that user and administrators read, change and delete a row
     admin_only       only administrators may read or write it; roles cannot permit it
     decides_access   it defines access rights: only administrators create, change and delete its entities
@@ -94,8 +94,8 @@ class Declaration(Generic[M]):
     category: ClassVar[Literal["", "Definitions", "Documents", "Settings", "SystemData", "Views"]] = ""
     access: ClassVar[Literal["ReadWrite", "ReadOnly"]] = "ReadWrite"
     view_of: ClassVar[str] = ""
-    tells_of: ClassVar[TellsOf | None] = None
-    seen_through: ClassVar[str] = ""
+    describes: ClassVar[DescribedEntity | None] = None
+    visible_through: ClassVar[str] = ""
     belongs_to: ClassVar[str] = ""
     admin_only: ClassVar[bool] = False
     decides_access: ClassVar[bool] = False

@@ -82,14 +82,14 @@ class Repository(Declaration[M]):
         return tuple(result)
 
     @cached_property
-    def telling(self) -> Repository[Any] | None:
-        """This repository or its nearest owner whose rows describe other entities (tells_of), or None."""
+    def describing_repository(self) -> Repository[Any] | None:
+        """This repository or its nearest owner whose rows describe other entities (describes), or None."""
         seen: list[Repository[Any]] = []
         current: Repository[Any] | None = self
-        while current is not None and current.tells_of is None and current not in seen:
+        while current is not None and current.describes is None and current not in seen:
             seen.append(current)
             current = self.registry[current.owner.target] if current.owner is not None else None
-        return current if current is not None and current.tells_of is not None else None
+        return current if current is not None and current.describes is not None else None
 
     # --- members --------------------------------------------------------------------------------------------------
 

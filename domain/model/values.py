@@ -3,7 +3,7 @@
 canonical   in datasets, rules and templates; see foundation.kinds
 input       JSON of callers; lenient if unambiguous, else a BadRequest that names the attribute
 storage     values of the database driver; see foundation.fields
-frozen      canonical as JSON without loss, for pending changes of Domain transactions
+serialized  canonical as JSON without loss, for pending changes of Domain transactions
 """
 
 from __future__ import annotations
@@ -284,10 +284,10 @@ def _datetime_from_sqlite(value: Any) -> datetime.datetime:
     return parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed
 
 
-# --- frozen -------------------------------------------------------------------------------------------------------
+# --- serialized ---------------------------------------------------------------------------------------------------
 
 
-def freeze(attribute: Attribute, value: Any) -> Any:
+def serialize(attribute: Attribute, value: Any) -> Any:
     """Canonical to JSON without loss; secrets encrypted."""
     if value is None:
         return None
@@ -304,8 +304,8 @@ def freeze(attribute: Attribute, value: Any) -> Any:
             return value
 
 
-def thaw(attribute: Attribute, value: Any) -> Any:
-    """The inverse of `freeze`."""
+def deserialize(attribute: Attribute, value: Any) -> Any:
+    """The inverse of `serialize`."""
     if value is None:
         return None
     if attribute.secret:

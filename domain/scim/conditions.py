@@ -97,7 +97,7 @@ def _compared(comparison: Comparison, column: Column) -> Q:
 
 def _required(comparison: Comparison, kind: type, operators: tuple[str, ...]) -> Any:
     if not isinstance(comparison.value, kind) or comparison.operator not in operators:
-        raise _misfit(comparison)
+        raise _incomparable(comparison)
     return comparison.value
 
 
@@ -106,13 +106,13 @@ def _time(comparison: Comparison) -> datetime.datetime:
     try:
         moment = parse_datetime(text)
         if moment is None:
-            raise _misfit(comparison)
+            raise _incomparable(comparison)
         # OverflowError: the conversion leaves the range of datetime.
         return moment.astimezone(datetime.UTC) if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
     except (ValueError, OverflowError) as exc:
-        raise _misfit(comparison) from exc
+        raise _incomparable(comparison) from exc
 
 
-def _misfit(comparison: Comparison) -> ScimError:
+def _incomparable(comparison: Comparison) -> ScimError:
     text = Message("{0} cannot be compared in this way by {1}.", comparison.path[:100], comparison.operator)
     return ScimError(400, text, "invalidFilter")

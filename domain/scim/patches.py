@@ -85,7 +85,7 @@ def _several(items: list[Any], name: str, path: PatchPath, value: Any) -> list[A
     """The values of a multi-valued attribute after one operation."""
     if path.filter is None and not path.part:
         return _whole(items, name, path.attribute, value)
-    chosen = [item for item in items if path.filter is None or _meets(path.filter, item)]
+    chosen = [item for item in items if path.filter is None or _matches(path.filter, item)]
     if not chosen and name == "add" and isinstance(path.filter, Comparison) and path.filter.operator == "eq":
         chosen = [{path.filter.path: path.filter.value}]
         items = [*items, *chosen]
@@ -114,15 +114,15 @@ def _whole(items: list[Any], name: str, attribute: str, value: Any) -> list[Any]
     return given if name == "replace" else [*others, *given]
 
 
-def _meets(tree: Tree, item: Any) -> bool:
+def _matches(tree: Tree, item: Any) -> bool:
     """Whether a value of a multi-valued attribute matches a filter."""
     match tree:
         case And(parts):
-            return all(_meets(part, item) for part in parts)
+            return all(_matches(part, item) for part in parts)
         case Or(parts):
-            return any(_meets(part, item) for part in parts)
+            return any(_matches(part, item) for part in parts)
         case Not(part):
-            return not _meets(part, item)
+            return not _matches(part, item)
         case ValuePath():
             raise ScimError(400, Message("A filter in a path has no filter within."), "invalidPath")
     found = _member(item, tree.path) if isinstance(item, dict) else None

@@ -16,7 +16,7 @@ from domain.syntax import ast
 from domain.syntax.cursor import MAX_NESTING
 from domain.syntax.errors import NotSupportedConstruct, ODataSyntaxError, ODataUrlError
 from domain.syntax.functions import FUNCTIONS
-from domain.syntax.literal_slots import lift_literals
+from domain.syntax.literal_slots import parameterize_literals
 from domain.syntax.options import OptionsParser
 from domain.syntax.paths import parse_resource_path
 from domain.syntax.uris import parse_query_options
@@ -50,7 +50,7 @@ __all__ = [
     "ODataSyntaxError",
     "ODataUrlError",
     "ast",
-    "lift_literals",
+    "parameterize_literals",
     "parse_boolean_expression",
     "parse_orderby",
     "parse_query_options",

@@ -14,7 +14,7 @@ _FIELD_NAMES: Final[dict[type[Node], tuple[tuple[str, ...], tuple[str, ...]]]] =
 """Class of node → names of its fields, and of those that may hold nodes."""
 
 
-def lift_literals(node: Tree) -> tuple[Tree, tuple[PrimitiveValue, ...]]:
+def parameterize_literals(node: Tree) -> tuple[Tree, tuple[PrimitiveValue, ...]]:
     """The tree with a Slot for each literal, and the values, values[slot.index] for each slot.
 
     node is any node, or a tuple of nodes. The result hashes and compares by structure: two requests that differ only in
@@ -25,19 +25,19 @@ def lift_literals(node: Tree) -> tuple[Tree, tuple[PrimitiveValue, ...]]:
     Slot keeps the literal's kind and type name, since plans differ by type.
     """
     values: list[PrimitiveValue] = []
-    lifted = _lifted(node, values)
-    return cast(Tree, lifted), tuple(values)
+    parameterized = _parameterized(node, values)
+    return cast(Tree, parameterized), tuple(values)
 
 
-def _lifted(old: object, values: list[PrimitiveValue]) -> object:
+def _parameterized(old: object, values: list[PrimitiveValue]) -> object:
     """old with slots. One stack frame for each node, and one for a tuple: trees may be as deep as the parser allows."""
     if isinstance(old, tuple):
         new = []
         is_changed = False
         for item in old:
-            lifted = _lifted(item, values)
-            is_changed = is_changed or lifted is not item
-            new.append(lifted)
+            parameterized = _parameterized(item, values)
+            is_changed = is_changed or parameterized is not item
+            new.append(parameterized)
         return tuple(new) if is_changed else old
     if not isinstance(old, Node):
         return old
@@ -53,9 +53,9 @@ def _lifted(old: object, values: list[PrimitiveValue]) -> object:
         inner = getattr(old, name)
         if inner is None or inner == ():
             continue
-        lifted = _lifted(inner, values)
-        if lifted is not inner:
-            changes[name] = lifted
+        parameterized = _parameterized(inner, values)
+        if parameterized is not inner:
+            changes[name] = parameterized
     if not changes:
         return old
     for name in all_names:

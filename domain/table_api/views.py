@@ -237,7 +237,7 @@ def _body(form: Format, query: TableQuery, request: Request) -> Body:
         rows,
         form,
         coding=coding,
-        caller=context.user.id if context.user is not None else "",
+        caller=context.user_id,
         may_go_on=lambda: has_same_rights(request._request, context),
         on_close=on_disconnect(request.META, rows.cancel),
     )

@@ -9,7 +9,7 @@ from domain.dataset.commit.history_chain import ChangeSets
 from domain.dataset.commit.retention import history_prune
 from domain.dataset.tables.change_feed import change_feed_prune
 from domain.dataset.transactions.domain_transactions import transactions_expire
-from domain.dataset.transactions.idempotent_answers import answers_prune
+from domain.dataset.transactions.stored_responses import responses_prune
 from domain.wiring.failure_messages import messages_prune
 from foundation.pruning import scheduled_pruning
 
@@ -22,7 +22,7 @@ prune = scheduled_pruning(
         "change_feed": change_feed_prune,
         "transactions": transactions_expire,
         "history": history_prune,
-        "idempotent_answers": answers_prune,
+        "stored_responses": responses_prune,
         "information_messages": messages_prune,
     },
 )

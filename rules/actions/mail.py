@@ -112,7 +112,7 @@ class _Mail:
 
 @dataclass(frozen=True, slots=True)
 class _MailWrite:
-    """The part of the commit, in this request or in a later one, that enqueues the message (KeepableWrite).
+    """The part of the commit, in this request or in a later one, that enqueues the message (StorableWrite).
 
     about   repository and guid of an entity that was new at the event. If it is deleted before the commit, the
             message is dropped
@@ -132,14 +132,14 @@ class _MailWrite:
             if write.about is None or write.dataset.load(*write.about) is not None:
                 transaction.on_commit(write.mail, robust=True)
 
-    def freeze(self) -> tuple[str, Any]:
+    def serialize(self) -> tuple[str, Any]:
         """The name of the write handler, and the message with its entity as JSON."""
         return _WRITE_HANDLER, {"mail": asdict(self.mail), "about": self.about}
 
 
 @write_handlers.function(_WRITE_HANDLER)
 def mails_enqueue_stored(dataset: UnitOfWork, payloads: Sequence[dict[str, Any]]) -> None:
-    """Enqueue the messages that `_MailWrite.freeze` stored."""
+    """Enqueue the messages that `_MailWrite.serialize` stored."""
     _MailWrite.write_all([_MailWrite(_Mail(**payload["mail"]), dataset, payload["about"]) for payload in payloads])
 
 

@@ -76,7 +76,7 @@ class Frames:
             "n": repository.name,
             "h": [show(record) for record in records],
             "i": [record.id for record in records],
-            "c": columns(repository, self._handles.dataset.foreseen(records)),
+            "c": columns(repository, self._handles.dataset.previewed(records)),
             "s": None if states.count("Unchanged") == len(states) else states,
             "x": list(map(access.visible_custom, records)) if any(record.custom for record in records) else None,
         }

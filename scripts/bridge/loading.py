@@ -78,7 +78,7 @@ def without_hidden(dataset: UnitOfWork, repository: Repository[Any], ids: tuple[
 def follow(dataset: Dataset, records: Iterable[Record], name: str) -> list[Record]:
     """Targets of the named references that the caller may see."""
     by_target: dict[str, list[str]] = {}
-    for record in dataset.foreseen(list(records)):
+    for record in dataset.previewed(list(records)):
         attribute = record.repository.attribute(name)
         if attribute is None or not attribute.is_reference:
             raise unknown_member(record.repository, name)
@@ -123,7 +123,7 @@ def measures(dataset: Dataset, records: Sequence[Record], name: str) -> list[str
     load_path(dataset, records, path)
     return [
         effective_measure(record, record.repository.attributes[_exact(record, name)])
-        for record in dataset.foreseen(records)
+        for record in dataset.previewed(records)
     ]
 
 
@@ -144,7 +144,7 @@ def load_path(dataset: Dataset, records: Iterable[Record], path: Iterable[str]) 
 def display_texts(dataset: Dataset, records: Sequence[Record]) -> list[str]:
     """Display texts: one query for stored entities; from the dataset for those with pending changes."""
     if dataset.is_pending or len(records) == 1:
-        return [dataset.display_text(record) for record in dataset.foreseen(records)]
+        return [dataset.display_text(record) for record in dataset.previewed(records)]
     by_repository: dict[Repository[Any], list[str]] = {}
     for record in records:
         by_repository.setdefault(record.repository, []).append(record.id)

@@ -24,7 +24,7 @@ from foundation.fair_queue import FairQueue
 from scripts.sandbox import protocol
 from scripts.sandbox.errors import CallerBusy, SandboxBusy, SandboxUnavailable
 from scripts.sandbox.limits import Limits
-from scripts.sandbox.process import FrameTooLarge, WorkerGone, WorkerProcess
+from scripts.sandbox.process import FrameTooLarge, WorkerLost, WorkerProcess
 from scripts.sandbox.run import HostCalls, Run, RunResult, check_source, refuse_all_calls
 
 logger = logging.getLogger(__name__)
@@ -224,7 +224,7 @@ class SandboxPool:
                 if self._wait_ready(worker, START_SECONDS if fresh else READY_SECONDS):
                     self._failed_starts = 0
                     return worker
-            except (WorkerGone, FrameTooLarge, protocol.ProtocolError):
+            except (WorkerLost, FrameTooLarge, protocol.ProtocolError):
                 logger.warning("script worker %d died before its run: %s", worker.pid, worker.fatal)
             except BaseException:  # an interrupt: release the worker
                 self._release(worker, reusable=False)
@@ -397,7 +397,7 @@ class SandboxPool:
         try:
             is_ready = worker.wait_ready(time.monotonic() + START_SECONDS)
             return None if is_ready else f"not ready within {START_SECONDS:.0f} s"
-        except (WorkerGone, FrameTooLarge, protocol.ProtocolError):
+        except (WorkerLost, FrameTooLarge, protocol.ProtocolError):
             return worker.fatal or f"exit code {worker.exit_code(1)}"
         finally:
             worker.reap()
@@ -441,7 +441,7 @@ class SandboxPool:
     def _forget(self) -> None:
         """In a forked child: drop the parent's workers, and locks that its threads may hold."""
         for worker in self._workers:
-            worker.disown()
+            worker.close_in_child()
         self._reset()
 
     def confinement(self) -> dict[str, bool]:

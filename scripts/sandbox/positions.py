@@ -179,7 +179,7 @@ def of_syntax_error(
     return Position(engine_line, _token_start(source, line_start, low, message) - line_start + 1)
 
 
-def told(message: str, place: Position, source: str) -> str:
+def clarified(message: str, place: Position, source: str) -> str:
     """The parser's message; at the end of the source what is missing, instead of the empty or added token there."""
     lines = source.split("\n")
     at_end = place == Position(len(lines), len(lines[-1]) + 1)

@@ -35,7 +35,7 @@ _PROJECT_ROOT: Final = Path(__file__).resolve().parents[2]
 _TIMEVAL: Final = struct.Struct("@ll")
 
 
-class WorkerGone(Exception):
+class WorkerLost(Exception):
     """The worker's socket is closed: it died or was killed."""
 
 
@@ -124,9 +124,9 @@ class WorkerProcess:
             except BlockingIOError:
                 return None
             except OSError as error:
-                raise WorkerGone from error
+                raise WorkerLost from error
             if not chunk:
-                raise WorkerGone
+                raise WorkerLost
             if not self._buffer and len(chunk) > header.size:
                 # Usually one read returns exactly one frame, which needs no copy.
                 size, kind = header.unpack_from(chunk)
@@ -144,15 +144,15 @@ class WorkerProcess:
                 if time.monotonic() >= deadline:
                     return False
             except OSError as error:
-                raise WorkerGone from error
+                raise WorkerLost from error
         return True
 
     def wait_ready(self, deadline: float) -> bool:
-        """Whether the worker becomes ready before the deadline. Raises WorkerGone if it died."""
+        """Whether the worker becomes ready before the deadline. Raises WorkerLost if it died."""
         if self.ready:
             with contextlib.suppress(BlockingIOError):
                 if not self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
-                    raise WorkerGone
+                    raise WorkerLost
         while not self.ready:
             frame = self.receive(protocol.FRAME_SLACK_BYTES)
             if frame is not None:
@@ -168,14 +168,14 @@ class WorkerProcess:
     def poll_ready(self) -> bool:
         """Whether the worker is ready, without waiting."""
         if not self.ready and self._socket.fileno() >= 0 and self.has_sent(0):
-            with contextlib.suppress(WorkerGone, FrameTooLarge, protocol.ProtocolError):
+            with contextlib.suppress(WorkerLost, FrameTooLarge, protocol.ProtocolError):
                 self.wait_ready(0)
         return self.ready
 
     def _take_readiness(self, kind: bytes, payload: bytes) -> None:
         if kind == protocol.FATAL:
             self.fatal = payload.decode("utf-8", "replace")
-            raise WorkerGone
+            raise WorkerLost
         if kind != protocol.READY:
             raise protocol.ProtocolError(f"unexpected frame {kind!r}")
         try:
@@ -278,7 +278,7 @@ class WorkerProcess:
                 os.close(file)
         self._memory_file = self._status_file = self._stat_file = None
 
-    def disown(self) -> None:
+    def close_in_child(self) -> None:
         """In a forked child: close the copied descriptors, without killing the parent's process."""
         self.close()
         self._process.returncode = 0  # else its destructor would warn of a running child

@@ -30,7 +30,7 @@ from scripts.sandbox.process import (
     RESIDENT_SLACK_BYTES,
     WATCH_SECONDS,
     FrameTooLarge,
-    WorkerGone,
+    WorkerLost,
     WorkerProcess,
 )
 
@@ -100,7 +100,7 @@ class Run:
         try:
             self._begin(prelude, job)
             return self._converse()
-        except WorkerGone:
+        except WorkerLost:
             self._fail_crashed()
         except FrameTooLarge:
             self._fail_limit("message")
@@ -157,7 +157,7 @@ class Run:
             elif kind == protocol.FATAL:
                 raise SandboxFault(payload[:1000].decode("utf-8", "replace"))
             else:
-                raise WorkerGone
+                raise WorkerLost
 
     def _receive(self) -> tuple[bytes, bytes] | None:
         """The next frame, or None when there is none within WATCH_SECONDS."""
@@ -333,13 +333,13 @@ def _unparsable(source: str, offset: int, what: str) -> ScriptSyntaxError:
 
 
 def read_call(payload: bytes) -> tuple[str, list[Any]]:
-    """Method and arguments of a CALL frame. Raises WorkerGone if it is malformed: the worker is compromised."""
+    """Method and arguments of a CALL frame. Raises WorkerLost if it is malformed: the worker is compromised."""
     start = protocol.CALL_HEADER.size
     try:
         split = start + protocol.CALL_HEADER.unpack_from(payload)[0]
         method = payload[start:split].decode()
     except (ValueError, struct.error) as error:
-        raise WorkerGone from error
+        raise WorkerLost from error
     if protocol.has_too_many_objects(payload):
         raise HostCallError("The host call is too large.", type_name="RangeError")
     try:
@@ -347,7 +347,7 @@ def read_call(payload: bytes) -> tuple[str, list[Any]]:
     except ValueError as error:
         raise HostCallError("The arguments are nested too deeply.", type_name="RangeError") from error
     if not isinstance(arguments, list):
-        raise WorkerGone
+        raise WorkerLost
     return method, arguments
 
 

@@ -159,7 +159,7 @@ class Worker:
         if parser_line is not None and failure["kind"] != "limit":
             failure["kind"] = "syntax"
             place = positions.of_syntax_error(parser_line, message, job["source"], self._parser(header, job))
-            failure["message"] = positions.told(message, place, job["source"])
+            failure["message"] = positions.clarified(message, place, job["source"])
         elif kind == "syntax":  # a body that closes its own function: parsed, but not as a body
             place = positions.NOWHERE
         elif isinstance(site := raw.get("site"), int) and 0 <= site < len(statements):

@@ -19,7 +19,7 @@ from domain.event_stream import hub as hubs
 from domain.event_stream.cloud_events import render
 from domain.event_stream.feed import Entry
 from domain.event_stream.hub import Hub
-from domain.event_stream.subscription import Asked, ServerSentEvents, Subscription
+from domain.event_stream.subscription import ServerSentEvents, StreamFilter, Subscription
 from identity.context import CallContext
 from identity.context import Caller as User
 from tests.domain.conftest import world
@@ -66,15 +66,15 @@ def never_refused(error: Exception) -> HttpResponse:
 def test_many_old_cursors_of_one_caller_hold_up_nobody_else(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hubs, "ROUND_SECONDS", 0.0)  # one subscriber a round: the slowest there can be
     monkeypatch.setattr(hubs, "PAGE", 1)
-    feed.look()
+    feed.poll()
     first = ChangeFeedEntry.objects.order_by("id").values_list("id", flat=True)[0] - 1
     given: list[str] = []
     hub = Hub()
-    monkeypatch.setattr(hub, "_is_polling", True)  # no thread: the test looks
+    monkeypatch.setattr(hub, "_is_polling", True)  # no thread: the test polls
     for login in ["mallory"] * HOGS + ["alice"]:
         subscription = Subscription(
-            hub, CallContext(user=user(login), root_url="http://x"), Asked(None, frozenset("IUD")), ServerSentEvents(),
-            first, seconds=60, renew=never_due, refusal=never_refused,
+            hub, CallContext(user=user(login), root_url="http://x"), StreamFilter(None, frozenset("IUD")),
+            ServerSentEvents(), first, seconds=60, renew=never_due, refusal=never_refused,
         )  # fmt: skip
         subscription.start(_ResponseWriter(login, given))
     for _ in range(4):

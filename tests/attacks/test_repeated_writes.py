@@ -1,7 +1,7 @@
 """A stored answer to a write is shown to nobody who has lost the right to it.
 
 Who: somebody whose role was taken away or narrowed, or a token with fewer scopes. What: repeat an earlier write with
-its idempotency key. What prevents it: domain.dataset.transactions.idempotent_answers.
+its idempotency key. What prevents it: domain.dataset.transactions.stored_responses.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from django.contrib.sessions.models import Session as BrowserSession
 from django.core.management import BaseCommand, CommandError, call_command, get_commands, load_command_class
 
 from domain.dataset.tables.history import ObjectChange, ObjectChangeset
-from domain.dataset.tables.models import ChangeFeedEntry, DomainTransaction, IdempotentAnswer
+from domain.dataset.tables.models import ChangeFeedEntry, DomainTransaction, IdempotentResponse
 from domain.entities.systems_monitoring import InformationMessage
 from foundation.fields import utc_now
 from foundation.guids import new_guid
@@ -314,7 +314,7 @@ def leave_something_old() -> None:
         repository_name="Systems.Core.Scripts", entity_item_id=script, root_item_id=script,
     )  # fmt: skip
     DomainTransaction.objects.create(id="0" * 32, began_at=old, expires_at=old)
-    IdempotentAnswer.objects.create(digest="old", owner="old", fingerprint="old", answer="{}", size=2, made_at=old)
+    IdempotentResponse.objects.create(digest="old", owner="old", fingerprint="old", response="{}", size=2, made_at=old)
     ScriptRun.objects.create(kind="Command", started=old, duration_ms=1, outcome="Succeeded")
     JobRun.objects.create(
         job_id=new_guid(), job_name="old", job_type="Prune", trigger="Manual", due=old, state="Failed"

@@ -15,7 +15,7 @@ from audit.record import record as record_entry
 from domain.dataset.records.commit_result import CommitResult
 from domain.dataset.records.record import Record
 from domain.dataset.unit.change_tracker import ChangeTracker
-from domain.model.values import freeze
+from domain.model.values import serialize
 from identity.audit_actors import actor_of_call
 from identity.audit_kinds import AccessChanged, ConfigurationChanged
 from identity.permissions import ACCESS_CONTROL, GRANTED_BY_NAME
@@ -65,9 +65,9 @@ def _described(operation: str, record: Record, kind: type[EntryKind]) -> dict[st
         attribute = record.repository.attributes.get(name)
         if attribute is None or attribute.secret or (operation == "created" and record.values[name] is None):
             continue
-        new = _shown(freeze(attribute, record.values[name]))
+        new = _shown(serialize(attribute, record.values[name]))
         values[name] = (
-            [new] if operation == "created" else [_shown(freeze(attribute, record.original_values[name])), new]
+            [new] if operation == "created" else [_shown(serialize(attribute, record.original_values[name])), new]
         )
     return {**result, "values": values}
 

@@ -43,7 +43,7 @@ def complete(dataset: ChangeTracker, record: Record) -> None:
     # The marked parents are among the concerned records.
     mark_parents(dataset, concerned())
     touched = concerned()
-    with _others_left_alone(dataset, touched):
+    with _other_changes_suspended(dataset, touched):
         follow_edits(touched)
         run_late_defaults(
             dataset, lambda: [each for each in concerned() if each.state != "Unchanged"], call_each, at_commit=False
@@ -52,12 +52,12 @@ def complete(dataset: ChangeTracker, record: Record) -> None:
 
 def calculate_only(dataset: ChangeTracker, records: Sequence[Record]) -> None:
     """Calculate these records and what follows from them."""
-    with _others_left_alone(dataset, records):
+    with _other_changes_suspended(dataset, records):
         dataset.calculate(records)
 
 
 @contextmanager
-def _others_left_alone(dataset: ChangeTracker, concerned: Sequence[Record]) -> Iterator[None]:
+def _other_changes_suspended(dataset: ChangeTracker, concerned: Sequence[Record]) -> Iterator[None]:
     """Within the block, changes of other entities trigger no calculations."""
     keys = {record.key for record in concerned}
     others = [(record, record.dirty) for key, record in dataset.records.items() if record.dirty and key not in keys]

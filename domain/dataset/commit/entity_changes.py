@@ -82,13 +82,13 @@ def note_changes(dataset: ChangeTracker, result: CommitResult) -> None:
     written: tuple[tuple[ChangeOperation, list[Record]], ...] = (
         ("create", result.inserted), ("update", result.updated), ("delete", result.deleted),
     )  # fmt: skip
-    told = (
+    changes = (
         change_of(record, operation, result.former_custom.get(record.key, {}))
         for operation, records in written
         for record in records
         if record.key not in result.hidden and (operation == "delete" or is_reported(record))
     )
-    report_changes(told, run)
+    report_changes(changes, run)
 
 
 def is_reported(record: Record) -> bool:

@@ -141,7 +141,7 @@ def write_history(dataset: ChangeTracker, result: CommitResult) -> None:
     levels = tracking()
     rows: list[Sequence[Any]] = []
     roots: dict[tuple[str, str], Record] = {}
-    changeset, stamp = "", dataset.now()
+    changeset, commit_time = "", dataset.now()
     for operation, records in (
         ("Create", result.inserted),
         ("Update", result.updated),
@@ -152,15 +152,15 @@ def write_history(dataset: ChangeTracker, result: CommitResult) -> None:
             level = levels[record.repository.name].level
             if level >= CHANGE_SETS:
                 changeset = changeset or new_guid()
-                rows.append(_row(dataset, record, operation, level, changeset, stamp))
+                rows.append(_row(dataset, record, operation, level, changeset, commit_time))
             elif level == LAST_CHANGE:
                 root = _root(record)
                 roots[root.key] = root
     if rows:
-        _write_changeset(dataset, changeset, stamp)
+        _write_changeset(dataset, changeset, commit_time)
         insert_raw(ObjectChange._meta.db_table, _OBJECT_COLUMNS, rows)
     if roots:
-        _write_last_changes(dataset, list(roots.values()), stamp)
+        _write_last_changes(dataset, list(roots.values()), commit_time)
 
 
 _CHANGESET_COLUMNS = (
@@ -174,29 +174,29 @@ _OBJECT_COLUMNS = (
 _LAST_COLUMNS = ("root_id", "repository", "changed_at", "user_id", "user_login", "application")
 
 
-def _write_changeset(dataset: ChangeTracker, changeset: str, stamp: Any) -> None:
+def _write_changeset(dataset: ChangeTracker, changeset: str, commit_time: Any) -> None:
     context = dataset.context
     user = context.user
     row = (
-        changeset, 1, stamp, stamp, context.application, context.reason, context.request_id[:64], context.session_id,
-        None if user is None else user.id, "" if user is None else user.login,
+        changeset, 1, commit_time, commit_time, context.application, context.reason, context.request_id[:64],
+        context.session_id, None if user is None else user.id, "" if user is None else user.login,
     )  # fmt: skip
     insert_raw(ObjectChangeset._meta.db_table, _CHANGESET_COLUMNS, [row])
 
 
-def _write_last_changes(dataset: ChangeTracker, roots: Sequence[Record], stamp: Any) -> None:
+def _write_last_changes(dataset: ChangeTracker, roots: Sequence[Record], commit_time: Any) -> None:
     """Store user and time of the last change of each aggregate of level 1."""
     for gone in batched((root.id for root in roots if root.is_deleted), CHUNK):
         LastChange.objects.filter(root_id__in=gone).delete()
     user, application = dataset.context.user, dataset.context.application
     who = (None if user is None else user.id, "" if user is None else user.login, application)
-    rows = [(root.id, root.repository.name, stamp, *who) for root in roots if not root.is_deleted]
+    rows = [(root.id, root.repository.name, commit_time, *who) for root in roots if not root.is_deleted]
     changed = ", ".join(f"{quote(name)} = excluded.{quote(name)}" for name in _LAST_COLUMNS[1:])
     insert_raw(LastChange._meta.db_table, _LAST_COLUMNS, rows, f" ON CONFLICT (root_id) DO UPDATE SET {changed}")
 
 
 def _row(
-    dataset: ChangeTracker, record: Record, operation: str, level: int, changeset: str, stamp: Any
+    dataset: ChangeTracker, record: Record, operation: str, level: int, changeset: str, commit_time: Any
 ) -> Sequence[Any]:
     changes = before = None
     if level >= ATTRIBUTES:
@@ -208,7 +208,7 @@ def _row(
     version = 1 if operation == "Create" else record.version + (operation == "Update")
     rules = ", ".join(dataset.rules_behind.get(record.key, ()))[:_RULES_LENGTH]
     return (
-        new_guid(), 1, changeset, stamp, version, operation, record.repository.name, record.id, _root(record).id,
+        new_guid(), 1, changeset, commit_time, version, operation, record.repository.name, record.id, _root(record).id,
         rules, changes, before,
     )  # fmt: skip
 
@@ -272,7 +272,7 @@ def _changes(record: Record, kept: _Kept) -> str:
     return orjson.dumps(result, default=_plain, option=orjson.OPT_UTC_Z).decode()
 
 
-def frozen_values(record: Record) -> dict[str, Any]:
+def serialized_values(record: Record) -> dict[str, Any]:
     """The kept values of an entity as they are now, in the form of `old_values`."""
     kept = _kept_without_blobs(record.repository)
     values = {name: value for name in kept.names if (value := record.values.get(name)) is not None}

@@ -275,13 +275,13 @@ def _differences(entry: StoredEntry, found: _Set | None, pruned: _Pruned) -> Ite
     if now is not None and canonical(now) == entry.content:
         return
     set_ = f"the change set {entry.subject}"
-    told = orjson.loads(entry.content)
-    time, parts = told["changeTimeUtc"], told["parts"]
+    recorded = orjson.loads(entry.content)
+    time, parts = recorded["changeTimeUtc"], recorded["parts"]
     if now is None:
         if not all(pruned.may_miss(name, time) for name in parts):
             yield f"{set_} of {time} is missing"
         return
-    if now["sha256"] != told["sha256"]:
+    if now["sha256"] != recorded["sha256"]:
         yield f"{set_} of {time} was changed"
     for name in sorted({*parts, *now["parts"]}):
         before, after = parts.get(name, _NOTHING), now["parts"].get(name, _NOTHING)

@@ -1,8 +1,8 @@
 """The commit pipeline (spec 03, 3.1), stage by stage. `STAGES` is the order; each stage is one function.
 
 Write order: deletes go first, children before parents. Inserts follow, an entity after those that it refers to. Updates
-come next, changed columns only. Then roots get a new version and stamp. The change feed, the change history, audit
-entries, deferred writes (outbox rows) and cache versions end the order.
+come next, changed columns only. Then roots get a new version and change time. The change feed, the change history,
+audit entries, deferred writes (outbox rows) and cache versions end the order.
 
 The whole pipeline runs inside one database transaction, whose BEGIN SQLite may defer until `begin_to_write`
 (domain.dataset.tables.write_transaction). A failure leaves the database and the dataset unchanged.
@@ -64,7 +64,7 @@ def commit(dataset: ChangeTracker, *, savepoint: bool = True) -> CommitResult:
         return CommitResult()
     result = CommitResult()
     before, deferred = take_snapshot(dataset), dataset.deferred.copy()
-    dataset.freeze_now()
+    dataset.set_commit_time()
     try:
         with transaction.atomic(savepoint=savepoint) if connection.in_atomic_block else write_transaction():
             for stage in STAGES:
@@ -78,9 +78,9 @@ def commit(dataset: ChangeTracker, *, savepoint: bool = True) -> CommitResult:
             raise
         raise known from exc
     finally:
-        stamp = dataset.now()
+        commit_time = dataset.now()
         dataset.end_commit()
-    accept_changes(dataset, result, stamp)
+    accept_changes(dataset, result, commit_time)
     return result
 
 
@@ -137,7 +137,7 @@ def begin_to_write(dataset: ChangeTracker, result: CommitResult) -> None:
     the commit is read again, so that a client that reads changes since its newest timestamp misses none.
     """
     if begin_writing():
-        dataset.freeze_now()
+        dataset.set_commit_time()
 
 
 def plan_writes(dataset: ChangeTracker, result: CommitResult) -> None:
@@ -208,11 +208,11 @@ def _first_unwritten(inserted: Sequence[Record]) -> Record | None:
 
 def write_updates(dataset: ChangeTracker, result: CommitResult) -> None:
     """Write changed columns. Raises VersionConflict if another commit changed the row."""
-    stamp = dataset.now()
+    commit_time = dataset.now()
     for record in result.updated:
         changes = _changes(record)
         if record.repository.is_root:
-            changes["AggregateLastUpdateTimeUtc"] = stamp
+            changes["AggregateLastUpdateTimeUtc"] = commit_time
         storage = row_storage_of(record.repository)
         try:
             is_written = storage.update(record.id, changes, _custom(record), record.version)
@@ -225,26 +225,26 @@ def write_updates(dataset: ChangeTracker, result: CommitResult) -> None:
 
 
 def touch_roots(dataset: ChangeTracker, result: CommitResult) -> None:
-    """Give roots of changed parts a new version and stamp, once each."""
+    """Give roots of changed parts a new version and change time, once each."""
     written = {record.key for record in (*result.inserted, *result.updated, *result.deleted)}
     touched: dict[tuple[str, str], Record] = {}
     for _, roots in with_roots((*result.inserted, *result.updated, *result.deleted)):
         for root in roots:
             if root.key not in written and root.repository.is_root:
                 touched[root.key] = root
-    stamp = {"AggregateLastUpdateTimeUtc": dataset.now()}
+    changes = {"AggregateLastUpdateTimeUtc": dataset.now()}
     for root in touched.values():
         storage = row_storage_of(root.repository)
-        if not storage.update(root.id, stamp, None, root.version):
+        if not storage.update(root.id, changes, None, root.version):
             raise conflict(dataset, root, storage.version(root.id))
         result.touched.append(root)
 
 
 def write_change_feed(dataset: ChangeTracker, result: CommitResult) -> None:
     """One row for each written entity."""
-    stamp = dataset.now()
+    commit_time = dataset.now()
     rows = [
-        (record.repository.name, record.id, operation, stamp)
+        (record.repository.name, record.id, operation, commit_time)
         for operation, records in (("I", result.inserted), ("U", result.updated), ("D", result.deleted))
         for record in records
     ]

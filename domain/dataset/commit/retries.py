@@ -19,7 +19,7 @@ from domain.database.postgresql import sqlstate
 from domain.dataset.lookups.advisory_locks import AdvisoryLocks
 from domain.dataset.records.record import Record
 from domain.dataset.tables.row_storage import row_storage_of
-from domain.dataset.tables.write_transaction import Overtaken, write_transaction
+from domain.dataset.tables.write_transaction import ConflictingCommit, write_transaction
 from domain.model.registry import repositories
 from foundation import dry_runs, errors
 
@@ -108,7 +108,7 @@ class RetryState:
             self._rows |= error.rows
             return True
         if self._is_deferred:
-            return isinstance(error, Overtaken) or sqlite.error_name(error) in _SQLITE_REPEATED
+            return isinstance(error, ConflictingCommit) or sqlite.error_name(error) in _SQLITE_REPEATED
         state = sqlstate(error)
         if state in _VIOLATED:
             self._violations += 1

@@ -54,12 +54,12 @@ def restore(dataset: ChangeTracker, before: Snapshot) -> None:
         dataset.child_collections.attach(record)
 
 
-def accept_changes(dataset: ChangeTracker, result: CommitResult, stamp: datetime.datetime) -> None:
+def accept_changes(dataset: ChangeTracker, result: CommitResult, commit_time: datetime.datetime) -> None:
     """After a commit: mark every record as loaded, unchanged and at its new version."""
     for record in (*result.updated, *result.touched):
         record.values["ObjectVersion"] = record.version + 1
         if record.repository.is_root:
-            record.values["AggregateLastUpdateTimeUtc"] = stamp
+            record.values["AggregateLastUpdateTimeUtc"] = commit_time
     for record in result.deleted:
         dataset.forget(record.key)
     dataset.lookups.pending.clear()

@@ -3,8 +3,8 @@
 A version is the state of a root and its parts after a commit; its number is the root's ObjectVersion. Its contents are
 computed from the current ones by undoing the later changes (`documents_at`).
 
-A document maps API names to frozen values, `@custom` to custom properties, and collections to lists of such documents
-with `Id`. The history has no secrets, so a document has none; restoring does not change secrets.
+A document maps API names to serialized values, `@custom` to custom properties, and collections to lists of such
+documents with `Id`. The history has no secrets, so a document has none; restoring does not change secrets.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import orjson
 from django.utils.translation import gettext
 
 from domain.dataset.checks import access
-from domain.dataset.commit.history import CUSTOM, frozen_values, is_kept, mask_of
+from domain.dataset.commit.history import CUSTOM, is_kept, mask_of, serialized_values
 from domain.dataset.records.record import Record
 from domain.dataset.tables.history import ATTRIBUTES, ObjectChange
 from domain.model.attributes import Attribute
@@ -26,7 +26,7 @@ from domain.model.custom_properties import definitions
 from domain.model.former_attributes import former_names, in_present_form
 from domain.model.registry import repositories
 from domain.model.repository import Repository
-from domain.model.values import thaw
+from domain.model.values import deserialize
 from domain.query.base.access import Access
 from foundation import errors
 from foundation.kinds import Kind
@@ -37,7 +37,7 @@ Document = dict[str, Any]
 Members = Collection[tuple[str, str]]
 #: Maximum changes undone to show a version.
 MOST_CHANGES = 5_000
-#: Repository and guid → the frozen values of an entity.
+#: Repository and guid → the serialized values of an entity.
 _State = dict[tuple[str, str], Document]
 
 
@@ -162,7 +162,7 @@ def _changes_of(root: str, changesets: list[Any]) -> dict[str, list[tuple[str, s
 
 
 def _current(record: Record) -> Iterator[tuple[tuple[str, str], Document]]:
-    yield (record.repository.name, record.id), frozen_values(record)
+    yield (record.repository.name, record.id), serialized_values(record)
     for name, _part in parts_of_versions(record.repository):
         for item in record.children(name):
             yield from _current(item)
@@ -291,7 +291,7 @@ def restore_version(record: Record, document: Document, *, hidden: Members = fro
 
 
 def _differs(record: Record, document: Document) -> bool:
-    current = frozen_values(record)
+    current = serialized_values(record)
     return any(current.get(each.name) != document.get(each.name) for each in _restored_attributes(record.repository))
 
 
@@ -299,7 +299,7 @@ def _restore_values(record: Record, document: Document, hidden: Members) -> None
     for attribute in _restored_attributes(record.repository):
         if (record.repository.name, attribute.name) in hidden:
             continue
-        value = thaw(attribute, document.get(attribute.name))
+        value = deserialize(attribute, document.get(attribute.name))
         current = record.values.get(attribute.name)
         mask = mask_of(record.repository, attribute.name)
         if mask is not None and value is not None:

@@ -108,12 +108,12 @@ def parent_value(record: Record, known: Definition) -> dict[str, Any]:
 def allowed_values(record: Record, known: Definition, search: str = "") -> list[AllowedValue]:
     """The values that the property of this entity may take; at most MAX_FOUND entities that contain the search."""
     if not known.allowed_from:
-        return [value for value in known.allowed.values() if _fits(record, known, value)]
+        return [value for value in known.allowed.values() if _is_applicable(record, known, value)]
     condition = with_parent(filter_of(known), parent_value(record, known))
     return allowed_entities(record.dataset, known, search, condition)
 
 
-def _fits(record: Record, known: Definition, value: AllowedValue) -> bool:
+def _is_applicable(record: Record, known: Definition, value: AllowedValue) -> bool:
     """Whether a value of the list is allowed under the parent's value and in the entity's company."""
     if known.parent and value.parent_id and value.parent_id != parent_value(record, known).get("ValueId"):
         return False
@@ -164,7 +164,7 @@ def _is_allowed(record: Record, known: Definition, stored: dict[str, Any]) -> bo
     if not known.allowed_from:
         value = known.allowed.get(str(stored.get("Value")))
         # A stored value stays valid after its removal from the list.
-        return value is None or _fits(record, known, value)
+        return value is None or _is_applicable(record, known, value)
     condition = filter_of(known)
     if not known.parent or not names_parent(condition):
         return True

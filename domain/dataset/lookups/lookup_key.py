@@ -98,8 +98,8 @@ class LookupKey:
         """The values, for messages."""
         return ", ".join(f"{name} {value}" for name, value in self.values.items())
 
-    def freeze(self) -> dict[str, Any]:
-        """The lookup as JSON, for `thaw`."""
+    def serialize(self) -> dict[str, Any]:
+        """The lookup as JSON, for `deserialize`."""
         exact = {name: str(value) for name, value in self.values.items() if isinstance(value, Decimal)}
         others = {name: value for name, value in self.values.items() if name not in exact}
         return {
@@ -111,11 +111,11 @@ class LookupKey:
         }
 
     @staticmethod
-    def thaw(frozen: Mapping[str, Any]) -> LookupKey:
-        """The inverse of `freeze`."""
-        exact = {name: Decimal(text) for name, text in frozen["exact"].items()}
-        parent = tuple(frozen["parent"]) if frozen["parent"] else None
-        return LookupKey(repositories[frozen["in"]], {**frozen["values"], **exact}, parent, frozen["match"])
+    def deserialize(serialized: Mapping[str, Any]) -> LookupKey:
+        """The inverse of `serialize`."""
+        exact = {name: Decimal(text) for name, text in serialized["exact"].items()}
+        parent = tuple(serialized["parent"]) if serialized["parent"] else None
+        return LookupKey(repositories[serialized["in"]], {**serialized["values"], **exact}, parent, serialized["match"])
 
 
 def _texts(value: Any) -> list[str]:

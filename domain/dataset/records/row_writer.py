@@ -12,11 +12,14 @@ from domain.model.registry import derived, repositories
 from domain.model.repository import Repository
 
 
-def insert_records(records: Sequence[Record], stamp: datetime.datetime) -> None:
-    """Insert in dependency order; adjacent records of one repository share a statement. Sets the stamp of roots."""
+def insert_records(records: Sequence[Record], commit_time: datetime.datetime) -> None:
+    """Insert in dependency order; adjacent records of one repository share a statement.
+
+    Sets the change time of roots.
+    """
     for record in records:
         if record.repository.is_root:
-            record.values["AggregateLastUpdateTimeUtc"] = stamp
+            record.values["AggregateLastUpdateTimeUtc"] = commit_time
     for repository, group in grouped(in_order_of_dependency(records)):
         row_storage_of(repository).insert([(record.values, record.custom) for record in group])
 

@@ -33,20 +33,20 @@ class DomainTransaction(models.Model):
     sequence = models.BigIntegerField(default=0)
 
 
-class IdempotentAnswer(models.Model):
-    """The answer to a write with an idempotency key (spec 13, 13.4).
+class IdempotentResponse(models.Model):
+    """The response to a write with an idempotency key (spec 13, 13.4).
 
     digest        of owner and key
     owner         digest of user and application
     fingerprint   digest of method, URL and body
-    answer        JSON: status, headers and body, which may hold data and secrets of the caller
+    response      JSON: status, headers and body, which may hold data and secrets of the caller
     size          bytes of the body
     """
 
     digest = models.CharField(max_length=64, primary_key=True)
     owner = models.CharField(max_length=64, db_index=True)
     fingerprint = models.CharField(max_length=64)
-    answer = EncryptedTextField()
+    response = EncryptedTextField()
     size = models.IntegerField()
     made_at = models.DateTimeField(db_index=True)
 
@@ -56,8 +56,8 @@ class PendingChange(models.Model):
 
     identity    base-most repository's name; with entity_id the entity's identity
     state       Added, Modified or Deleted; Gone for one that was Added and Deleted, until GetChanges has reported that
-    current     frozen values: all of them for Added, changed ones for Modified
-    original    frozen values as loaded, of the changed ones
+    current     serialized values: all of them for Added, changed ones for Modified
+    original    serialized values as loaded, of the changed ones
     parents     guids of the entity's loaded aggregate parents, for finding pending children
     reported    the change that GetChanges has not reported yet: {"operation", "values"} or null
     """

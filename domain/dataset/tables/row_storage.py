@@ -91,9 +91,9 @@ def _parameters_writer(columns: Sequence[_Column]) -> _Writer:
     return lambda values: result(values, values.get)
 
 
-def _told(repository: Repository[Any]) -> tuple[str, ...]:
+def _reader_dependent(repository: Repository[Any]) -> tuple[str, ...]:
     """API names of attributes that only the read engine computes, because they depend on the reader's rights."""
-    return () if repository.tells_of is None else repository.tells_of.values
+    return () if repository.describes is None else repository.describes.values
 
 
 class RowStorage:
@@ -111,7 +111,9 @@ class RowStorage:
                 to_storage(attribute, vendor),
             )
             for attribute in repository.attributes.values()
-            if attribute.field is not None and not attribute.key_alias and attribute.name not in _told(repository)
+            if attribute.field is not None
+            and not attribute.key_alias
+            and attribute.name not in _reader_dependent(repository)
         ]
         self.base_table, self.base_key = repository.tables[0]
         self._select = self._build_select(vendor)

@@ -19,7 +19,7 @@ from domain.model.model_version import ModelChanged, is_outdated
 from foundation import cache_versions, dry_runs
 
 
-class Overtaken(Exception):
+class ConflictingCommit(Exception):
     """Cache versions have changed since a deferred transaction started: its rules or permissions were outdated."""
 
 
@@ -76,14 +76,15 @@ def begin_writing() -> bool:
     """Begin a deferred transaction. Call before the last checks of a write, and before work without a version check.
 
     Returns whether a deferred transaction has begun by this call, so that what was read before may have changed. Always
-    False on PostgreSQL. Raises Overtaken, and OperationalError while another connection holds the lock for too long.
+    False on PostgreSQL. Raises ConflictingCommit, and OperationalError while another connection holds the lock for
+    too long.
     """
     if _deferred.cache_versions is None:
         return False
     sqlite.take_write_lock()
     check_cache_versions()
     if cache_versions.values() is not _deferred.cache_versions:
-        raise Overtaken
+        raise ConflictingCommit
     _deferred.cache_versions = None
     return True
 

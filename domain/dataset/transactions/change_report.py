@@ -1,6 +1,6 @@
 """The report of GetChanges on a pending entity (spec 03, 3.2): changes since its last report.
 
-{"operation": "insert" | "update" | "delete", "values": {attribute: frozen value}}
+{"operation": "insert" | "update" | "delete", "values": {attribute: serialized value}}
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 from domain.dataset.records.record import Record
 from domain.dataset.tables.models import PendingChange
 from domain.model import custom_properties
-from domain.model.values import freeze
+from domain.model.values import serialize
 
 Report = dict[str, Any]
 
@@ -42,7 +42,7 @@ def _whole(record: Record) -> Report:
         names = [name for name in record.values if name in attributes and record.values[name] is not None]
     else:
         names = [name for name in record.original_values if name in attributes]
-    values = {name: freeze(attributes[name], record.values[name]) for name in names}
+    values = {name: serialize(attributes[name], record.values[name]) for name in names}
     custom = _custom(record, {}) if record.custom_changed or record.is_new else {}
     return {"operation": "insert" if record.state == "Added" else "update", "values": {**values, **custom}}
 
@@ -55,7 +55,7 @@ def _since(record: Record, before: PendingChange) -> dict[str, Any]:
     result = {}
     for name in {**now, **known}:
         if name in attributes:
-            value = freeze(attributes[name], record.values[name])
+            value = serialize(attributes[name], record.values[name])
             if name not in known or name not in now or known[name] != value:
                 result[name] = value
     return {**result, **(_custom(record, before.custom or {}) if record.custom_changed else {})}

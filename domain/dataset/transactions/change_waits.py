@@ -24,7 +24,7 @@ logger = logging.getLogger("platform.transactions")
 WAIT_SECONDS = 120.0
 
 #: The answer of GetChanges, and the transaction's sequence at that time.
-Take = Callable[[], tuple[dict[str, Any], int]]
+Collect = Callable[[], tuple[dict[str, Any], int]]
 
 
 class ChangeWait(Listener):
@@ -32,15 +32,15 @@ class ChangeWait(Listener):
 
     transaction_id   the awaited transaction
     sequence         of the transaction, up to which the client has all changes
-    take             takes the changes; raises PlatformError when the transaction is over
+    collect          collects the changes; raises PlatformError when the transaction is over
     caller           guid of the user, "" for none
     """
 
-    def __init__(self, transaction_id: str, sequence: int, take: Take, caller: str) -> None:
+    def __init__(self, transaction_id: str, sequence: int, collect: Collect, caller: str) -> None:
         super().__init__(change_waits, caller, WAIT_SECONDS)
         self.transaction_id = transaction_id
         self.sequence = sequence
-        self._take = take
+        self._collect = collect
 
     def first_part(self) -> bytes:
         return WHITE_SPACE
@@ -51,7 +51,7 @@ class ChangeWait(Listener):
     def answer(self) -> None:
         """Send the answer of GetChanges, if there are changes: another client may have taken them."""
         try:
-            found, self.sequence = self._take()
+            found, self.sequence = self._collect()
         except (errors.PlatformError, DatabaseError) as error:
             # The status has been sent. "No changes" is correct for a transaction that is over, and costs nothing after
             # a failed query: the changes wait for the next call, which reports the failure.

@@ -118,7 +118,7 @@ def _locked(context: CallContext, id: str) -> DomainTransaction:
 
 
 def _ownership(context: CallContext) -> dict[str, Any]:
-    return {"session_id": context.session_id, "user_id": context.user.id if context.user is not None else None}
+    return {"session_id": context.session_id, "user_id": context.user_id or None}
 
 
 class TransactionDataset(Dataset):
@@ -176,19 +176,19 @@ def _note_changes(dataset: TransactionDataset) -> None:
     if run is None:
         return
     operations: Mapping[str, ChangeOperation] = {"Added": "create", "Modified": "update", "Deleted": "delete"}
-    told = (
+    changes = (
         change_of(record, operations[record.state], {}, pending=True)
         for record in dataset.changed()
         if dataset.source.is_changed(record) and _is_reportable(record)
     )
-    report_changes(told, run)
+    report_changes(changes, run)
 
 
 #: (record, attribute) → the attribute's value as the API shows it
 Show = Callable[[Record, Attribute], Any]
 
 
-def changes_take(dataset: TransactionDataset, operation: str, show: Show) -> dict[str, dict[str, dict[str, Any]]]:
+def changes_collect(dataset: TransactionDataset, operation: str, show: Show) -> dict[str, dict[str, dict[str, Any]]]:
     """{"insert", "update", "delete": {set: {id: {attribute: value}}}} since the last call; {} without changes.
 
     Clears the returned changes. Raises Refused(CHANGES_NOT_TRACKED), which names the operation.
@@ -198,7 +198,7 @@ def changes_take(dataset: TransactionDataset, operation: str, show: Show) -> dic
     dataset.keep()
     result: dict[str, dict[str, dict[str, Any]]] = {}
     rows = _unreported_rows(dataset.row.id).order_by("sequence")
-    dataset.source.adopt([row for row in rows if row.state != GONE])
+    dataset.source.add_rows([row for row in rows if row.state != GONE])
     remeasured: list[tuple[Record, list[str]]] = []
     for row in rows:
         record = dataset.records.get((row.identity, row.entity_id))
@@ -281,8 +281,10 @@ def _as_seen(record: Record, values: dict[str, Any], show: Show) -> dict[str, An
     }
 
 
-def changes_take_later(context: CallContext, id: str, show: Show) -> tuple[dict[str, dict[str, dict[str, Any]]], int]:
-    """As `changes_take`, in a separate request; also the transaction's sequence that the report covers.
+def changes_collect_later(
+    context: CallContext, id: str, show: Show
+) -> tuple[dict[str, dict[str, dict[str, Any]]], int]:
+    """As `changes_collect`, in a separate request; also the transaction's sequence that the report covers.
 
     Raises BadRequest(INVALID_TRANSACTION_ID) for one that is over.
     """
@@ -291,7 +293,7 @@ def changes_take_later(context: CallContext, id: str, show: Show) -> tuple[dict[
     if row is not None and not _unreported_rows(id).exists():
         return {}, row.sequence
     with opened(context, id) as dataset:
-        return changes_take(dataset, "WaitForChanges", show), dataset.row.sequence
+        return changes_collect(dataset, "WaitForChanges", show), dataset.row.sequence
 
 
 def _unreported_rows(id: str) -> QuerySet[PendingChange]:

@@ -18,7 +18,7 @@ from domain.dataset.unit.change_tracker import ChangeTracker
 from domain.model.attributes import Attribute
 from domain.model.registry import repositories
 from domain.model.repository import Repository
-from domain.model.values import freeze, thaw
+from domain.model.values import deserialize, serialize
 from foundation import errors
 from foundation.batches import batched
 
@@ -74,7 +74,7 @@ class PendingRows(PendingSource):
         if self.all_loaded:
             return []
         rows = list(self._rows().filter(identity=identity, entity_id__in=list(ids)))
-        return self.adopt(rows)
+        return self.add_rows(rows)
 
     def load_new(self, ids: Collection[str]) -> None:
         """Pending new records among the guids, of any repository; queries each guid once per request."""
@@ -83,7 +83,7 @@ class PendingRows(PendingSource):
         wanted = [id for id in ids if id not in self._looked_for]
         self._looked_for.update(wanted)
         for part in batched(wanted, CHUNK):
-            self.adopt(list(self._rows().filter(state="Added", entity_id__in=part)))
+            self.add_rows(list(self._rows().filter(state="Added", entity_id__in=part)))
 
     def load_children(self, repository: Repository[Any], back_reference: Attribute, parents: Sequence[str]) -> None:
         """Pending records that point at one of the parents."""
@@ -95,7 +95,7 @@ class PendingRows(PendingSource):
             return
         for part in batched(parents, CHUNK):
             rows = self._rows().filter(owner_id__in=part, repository=repository.name).order_by("sequence")
-            self.adopt(list(rows))
+            self.add_rows(list(rows))
 
     def load_repositories(self, names: Sequence[str]) -> None:
         """Every pending record of the repositories."""
@@ -106,7 +106,7 @@ class PendingRows(PendingSource):
         # By identity, which the index begins with.
         identities = {repositories[name].identity_name for name in wanted}
         rows = self._rows().filter(identity__in=sorted(identities), repository__in=sorted(wanted))
-        self.adopt(list(rows.order_by("sequence")))
+        self.add_rows(list(rows.order_by("sequence")))
 
     def load_aggregate(self, root: Record, names: Sequence[str]) -> None:
         """Every pending record that is or was within the root's aggregate; `names`: the repositories of its parts."""
@@ -116,7 +116,7 @@ class PendingRows(PendingSource):
         while owners:
             parts: list[Record] = []
             for part in batched(owners, CHUNK):
-                parts += self.adopt(list(self._rows().filter(owner_id__in=part).order_by("sequence")))
+                parts += self.add_rows(list(self._rows().filter(owner_id__in=part).order_by("sequence")))
             parts += self._moved_away(owners, names)
             owners = [part.id for part in parts if part.id not in seen]
             seen.update(owners)
@@ -139,7 +139,7 @@ class PendingRows(PendingSource):
         """Adopt every pending record."""
         if self.all_loaded:
             return
-        result = self.adopt(list(self._rows().order_by("sequence")))
+        result = self.add_rows(list(self._rows().order_by("sequence")))
         self.all_loaded = True
         # A commit numbers lines in the order of the records: this request's last.
         records = self.dataset.records
@@ -152,7 +152,7 @@ class PendingRows(PendingSource):
             if record.is_deleted or record.former_parent is not None:
                 self.dataset.child_collections.mark_parents(record)
 
-    def adopt(self, rows: Sequence[PendingChange]) -> list[Record]:
+    def add_rows(self, rows: Sequence[PendingChange]) -> list[Record]:
         """Add pending rows to the dataset; returns their records."""
         # A known row without a record belongs to a new entity that this request has deleted.
         present = self.dataset.records
@@ -177,11 +177,11 @@ class PendingRows(PendingSource):
             repository = repositories[row.repository]
             if row.state == "Added":
                 values = {
-                    name: thaw(repository.attributes[name], value)
+                    name: deserialize(repository.attributes[name], value)
                     for name, value in row.current.items()
                     if name in repository.attributes
                 }
-                self.dataset.adopt(Record(self.dataset, repository, row.entity_id, "Added", values))
+                self.dataset.add_existing(Record(self.dataset, repository, row.entity_id, "Added", values))
             else:
                 stored.setdefault(row.repository, []).append(row)
         for name, group in stored.items():
@@ -196,14 +196,14 @@ class PendingRows(PendingSource):
                 )
                 record = Record(self.dataset, repository, row.entity_id, "Unchanged", values)
                 record.custom = base.custom if base is not None else {}
-                self.dataset.adopt(record)
+                self.dataset.add_existing(record)
 
     def _apply(self, record: Record, row: PendingChange) -> None:
         attributes = record.repository.attributes
         if (stated := row.current.get(_STATED)) is not None:
             self.dataset.stated_measures[record.key] = stated
         if (lookup := row.current.get(_LOOKUP)) is not None:
-            self.dataset.lookups.pending[record.key] = LookupKey.thaw(lookup)
+            self.dataset.lookups.pending[record.key] = LookupKey.deserialize(lookup)
         if (known := row.current.get(_AUTHORITIES)) is not None:
             self.dataset.authorities.setdefault(record.key, set()).update(known)
         if (rules := row.current.get(_RULES)) is not None:
@@ -215,8 +215,10 @@ class PendingRows(PendingSource):
             record.original_custom = record.custom
             record.custom, record.custom_changed = row.custom, True
         if row.state == "Modified":
-            record.original_values = {n: thaw(attributes[n], v) for n, v in row.original.items() if n in attributes}
-            record.values.update({n: thaw(attributes[n], v) for n, v in row.current.items() if n in attributes})
+            record.original_values = {
+                n: deserialize(attributes[n], v) for n, v in row.original.items() if n in attributes
+            }
+            record.values.update({n: deserialize(attributes[n], v) for n, v in row.current.items() if n in attributes})
         if (given := row.current.get(_GIVEN)) is not None:
             self.dataset.behaviour_values[record.key] = {name: getattr(record, name, None) for name in given}
         # Dependents are calculated at commit; changes of earlier requests still have to trigger them. In the frontend
@@ -292,14 +294,14 @@ class PendingRows(PendingSource):
             "client_caused": record.client_caused,
             "sequence": self.row.sequence,
             "owner_id": record.values.get(owner.name) if owner is not None else None,
-            "current": {name: freeze(attributes[name], record.values[name]) for name in names if name in attributes}
+            "current": {name: serialize(attributes[name], record.values[name]) for name in names if name in attributes}
             | ({_STATED: stated} if (stated := self.dataset.stated_measures.get(record.key)) else {})
-            | ({_LOOKUP: lookup.freeze()} if (lookup := self.dataset.lookups.pending.get(record.key)) else {})
+            | ({_LOOKUP: lookup.serialize()} if (lookup := self.dataset.lookups.pending.get(record.key)) else {})
             | ({_GIVEN: given} if (given := _still_given(record)) else {})
             | ({_DIRTY: dirty} if (dirty := sorted(record.dirty.difference(names))) else {})
             | ({_AUTHORITIES: sorted(known)} if (known := self.dataset.authorities.get(record.key)) else {})
             | ({_RULES: list(rules)} if (rules := self.dataset.rules_behind.get(record.key)) else {}),
-            "original": {name: freeze(attributes[name], value) for name, value in record.original_values.items()},
+            "original": {name: serialize(attributes[name], value) for name, value in record.original_values.items()},
             # Including the default values of a new entity, which do not count as changed.
             "custom": record.custom if record.custom_changed or (record.is_new and record.custom) else None,
             "reported": report(record, before) if self.row.track_changes else None,

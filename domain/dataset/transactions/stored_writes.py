@@ -1,7 +1,7 @@
 """Deferred writes (`Dataset.defer_write`) that are stored between the requests of a Domain transaction.
 
 An event of one request may defer a write to a commit in another request, in another process. Such a write is an object
-that can be frozen to JSON; a plain function lives as long as its request.
+that can be serialized to JSON; a plain function lives as long as its request.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ write_handlers: Catalogue[Callable[[Dataset, Sequence[Any]], None]] = Catalogue(
 
 
 @runtime_checkable
-class KeepableWrite(BulkWrite, Protocol):
+class StorableWrite(BulkWrite, Protocol):
     """A deferred write that is stored until a later request commits it."""
 
-    def freeze(self) -> tuple[str, Any]:
+    def serialize(self) -> tuple[str, Any]:
         """(name in `write_handlers`, payload as JSON)."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class ThawedWrite:
+class StoredWrite:
     """A stored write of an earlier request."""
 
     handler: str
@@ -48,7 +48,7 @@ class ThawedWrite:
             known = list(group)
             write_handlers[handler](known[0].dataset, [write.payload for write in known])
 
-    def freeze(self) -> tuple[str, Any]:
+    def serialize(self) -> tuple[str, Any]:
         """The name and payload, unchanged."""
         return self.handler, self.payload
 
@@ -56,8 +56,8 @@ class ThawedWrite:
 def writes_store(dataset: Dataset, row: DomainTransaction) -> None:
     """Store the deferred writes of this request: for each key, the latest."""
     for key, write in dataset.deferred.writes.items():
-        if isinstance(write, KeepableWrite) and not isinstance(write, ThawedWrite):
-            handler, payload = write.freeze()
+        if isinstance(write, StorableWrite) and not isinstance(write, StoredWrite):
+            handler, payload = write.serialize()
             PendingWrite.objects.update_or_create(
                 transaction=row, key=repr(key), defaults={"handler": handler, "payload": payload}
             )
@@ -66,10 +66,10 @@ def writes_store(dataset: Dataset, row: DomainTransaction) -> None:
 def writes_load(dataset: Dataset, row: DomainTransaction) -> None:
     """Put the stored writes of earlier requests before those of this one, which replace equal keys."""
     # After a failed commit those that it has loaded are there, and in the database.
-    own = {key: write for key, write in dataset.deferred.writes.items() if not isinstance(write, ThawedWrite)}
+    own = {key: write for key, write in dataset.deferred.writes.items() if not isinstance(write, StoredWrite)}
     known = {repr(key) for key in own}
     earlier: dict[object, Callable[[], None]] = {
-        kept.key: ThawedWrite(kept.handler, kept.payload, dataset)
+        kept.key: StoredWrite(kept.handler, kept.payload, dataset)
         for kept in PendingWrite.objects.filter(transaction=row).order_by("pk")
         if kept.key not in known
     }

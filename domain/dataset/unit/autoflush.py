@@ -4,7 +4,7 @@ One rule without exceptions (ARCHITECTURE, "A Domain transaction"): before a sta
 every table that it names are in the database. The tables are read from the statement's text, so joins, row policies,
 display texts and search need no separate list; other tables cost nothing.
 
-A read of a caller sees the entities with the values that a commit would fill in (domain.dataset.commit.foresight).
+A read of a caller sees the entities with the values that a commit would fill in (domain.dataset.commit.commit_preview).
 An entity may still lack values that its columns require. Its row is written with substitutes, which statements read as
 NULL (domain.dataset.unit.missing_values). New entities of this kind are visible to reads that start from a key, and not
 to set queries (spec 03, 3.2).
@@ -40,15 +40,17 @@ class _Rollback(Exception):
 
 
 @contextmanager
-def flushed(dataset: PendingUnit, *, around: str | None = None, foresight: Foreseen | None = None) -> Iterator[None]:
+def flushed(
+    dataset: PendingUnit, *, around: str | None = None, preview: PendingPreview | None = None
+) -> Iterator[None]:
     """Within the block, statements on this connection see the dataset's pending changes.
 
     New entities without required values are left out, and so are entities that refer to them.
 
     around      guid of an entity; it, its parts and the targets of their references are visible in any case
-    foresight   copies of the dataset's entities that are shown in their place
+    preview   copies of the dataset's entities that are shown in their place
     """
-    with rolled_back() as begin, connection.execute_wrapper(_Shown(dataset, around, foresight, begin)):
+    with rolled_back() as begin, connection.execute_wrapper(_Shown(dataset, around, preview, begin)):
         yield
 
 
@@ -72,7 +74,7 @@ def rolled_back() -> Iterator[Callable[[], None]]:
             savepoint.__exit__(_Rollback, _Rollback(), None)
 
 
-class Foreseen(PendingUnit, Protocol):
+class PendingPreview(PendingUnit, Protocol):
     """Copies of a dataset's pending entities, with the values that a commit would fill in."""
 
     def touch(self, tables: Collection[str], names: Sequence[str]) -> Sequence[Record]:
@@ -90,10 +92,10 @@ class _Shown:
     """The rows written so far for the statements of one `flushed` block."""
 
     def __init__(
-        self, dataset: PendingUnit, around: str | None, foresight: Foreseen | None, begin: Callable[[], None]
+        self, dataset: PendingUnit, around: str | None, preview: PendingPreview | None, begin: Callable[[], None]
     ) -> None:
-        self._dataset = dataset if foresight is None else foresight
-        self._foresight = foresight
+        self._dataset = dataset if preview is None else preview
+        self._preview = preview
         #: Guids of entities that are visible in any case; each flushed table adds related ones.
         self._around = set() if around is None else {around}
         self._absent = MissingValues()
@@ -120,9 +122,9 @@ class _Shown:
         names = _repositories_of(tables, repositories.generation)
         if dataset.pending_source is not None:
             dataset.pending_source.load_repositories(names)
-        while self._foresight is not None and (touched := self._foresight.touch(tables, names)):
+        while self._preview is not None and (touched := self._preview.touch(tables, names)):
             self._begin()
-            self._foresight.fill_in(touched)
+            self._preview.fill_in(touched)
         pending = [
             record
             for record in dataset.changed()
@@ -181,7 +183,7 @@ def _left_out(dataset: PendingUnit, pending: Sequence[Record], around: set[str])
         waiting = [record for record in dataset.new_records(targets) if record.id not in involved]
         involved.update((record.id, record) for record in waiting)
     if around:
-        _spread(around, involved.values())
+        _add_related(around, involved.values())
     referrers: dict[str, list[str]] = {}
     for record in involved.values():
         for target in targets_of(record):
@@ -197,7 +199,7 @@ def _left_out(dataset: PendingUnit, pending: Sequence[Record], around: set[str])
     return out
 
 
-def _spread(around: set[str], records: Iterable[Record]) -> None:
+def _add_related(around: set[str], records: Iterable[Record]) -> None:
     """Add the guids of the entities' targets and collection members, directly or indirectly."""
     leads_to: dict[str, set[str]] = {}
     for record in records:

@@ -152,7 +152,7 @@ class ChangeTracker(ABC):
                 access.require_row(self.context, record, operation)
         return record
 
-    def adopt(self, record: Record) -> None:
+    def add_existing(self, record: Record) -> None:
         """Add an existing record (a pending row) to the identity map."""
         self.records[record.key] = record
 
@@ -465,8 +465,8 @@ class ChangeTracker(ABC):
     def commit(self, *, savepoint: bool = True) -> CommitResult:
         """Write all changes or none; see Dataset.commit."""
 
-    def freeze_now(self) -> None:
-        """Freeze `now` until the commit ends."""
+    def set_commit_time(self) -> None:
+        """Set `now`, the time of the commit, until the commit ends."""
         self._now = utc_now()
 
     def end_commit(self) -> None:
@@ -507,13 +507,13 @@ class ChangeTracker(ABC):
             yield
 
     @contextmanager
-    def _flushing(self, around: str | None, foresight: autoflush.Foreseen | None) -> Iterator[None]:
+    def _flushing(self, around: str | None, preview: autoflush.PendingPreview | None) -> Iterator[None]:
         if self._shown or self.rows_written or not self.is_pending:
             yield
             return
         self._shown = True
         try:
-            with autoflush.flushed(self, around=around, foresight=foresight):
+            with autoflush.flushed(self, around=around, preview=preview):
                 yield
         finally:
             self._shown = False

@@ -7,13 +7,13 @@ from typing import Any
 
 from django.db import models
 
+from domain.entities.creation_and_update import TRACKED_ATTRIBUTES, Tracked, track_creation_and_update
 from domain.entities.custom_entities.definitions import (
     AttributeDefinition,
     EntityDefinition,
 )
 from domain.entities.document_editing import check_parent_editable
 from domain.entities.general_documents import Document, DocumentRepository
-from domain.entities.stamps import STAMPS, Stamped, stamped_by_user
 from domain.model.admin_options import AdminOptions
 from domain.model.attributes import Attribute, Child
 from domain.model.members import stored
@@ -61,7 +61,7 @@ def base_of(definition: EntityDefinition) -> tuple[type[models.Model], ...]:
     if definition.is_document:
         return (Document,)
     base: type[models.Model] = Entity if definition.owner else AggregateRoot
-    return (Stamped, base) if definition.tracked else (base,)
+    return (Tracked, base) if definition.tracked else (base,)
 
 
 def build(definition: EntityDefinition, all_of_them: Mapping[str, EntityDefinition]) -> Repository[Any]:
@@ -130,7 +130,7 @@ def _declare(
     if definition.display_format:
         members["display_format"] = definition.display_format
     if definition.tracked:
-        members |= {"read_only": STAMPS, "late_defaults": (stamped_by_user,)}
+        members |= {"read_only": TRACKED_ATTRIBUTES, "late_defaults": (track_creation_and_update,)}
     if is_part_of_document:
         members["validations"] = (check_parent_editable,)
     base = DocumentRepository if definition.is_document else Repository

@@ -92,7 +92,7 @@ class Command(PlatformCommand):
         count, answers = _started(file, options, summary)
         bar = _Bar(count)
         for number, answer in enumerate(answers, 1):
-            if (line := _told(number, answer, is_dry_run=options["dry_run"])) is not None:
+            if (line := _result_line(number, answer, is_dry_run=options["dry_run"])) is not None:
                 bar.say(line)
             bar.show(number)
             yield answer
@@ -124,15 +124,15 @@ def _mapping(context: CallContext, given: str | None) -> FileMapping:
         return FileMapping()
     path = Path(given)
     if not (path.is_file() or path.suffix.lower() == ".json"):
-        return saved_mapping_get(context.user.id if context.user is not None else None, given)
+        return saved_mapping_get(context.user_id or None, given)
     try:
         return read_mapping(orjson.loads(path.read_bytes()))
     except orjson.JSONDecodeError as exc:
         raise CommandError(f"{path}: {exc}") from exc
 
 
-def _told(number: int, answer: Answer, *, is_dry_run: bool) -> str | None:
-    """The line about an object; None if there is nothing to tell."""
+def _result_line(number: int, answer: Answer, *, is_dry_run: bool) -> str | None:
+    """The line about an object; None if there is nothing to report."""
     source = answer.get("@erpnet.source")
     place = f"object {number}" if source is None else f"{source['sheet']} row {source['row']}".strip()
     if answer["@erpnet.result"] == "fail" and "@erpnet.error" in answer:
@@ -161,8 +161,8 @@ class _RefusedRows:
         if not self._headers or source["sheet"] != self._sheet:
             self._sheet, self._headers = source["sheet"], list(cells)
             self._writer.begin(self._sheet or self._path.stem, [*self._headers, ERROR])
-        told = answer.get("@erpnet.error", {}).get("message") or answer.get("@erpnet.message", "")
-        self._writer.write([*(cells.get(header) for header in self._headers), told])
+        message = answer.get("@erpnet.error", {}).get("message") or answer.get("@erpnet.message", "")
+        self._writer.write([*(cells.get(header) for header in self._headers), message])
 
     def __exit__(self, *failure: object) -> None:
         self._writer.close()

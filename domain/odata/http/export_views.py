@@ -111,7 +111,7 @@ def _check(context: CallContext, rows: int) -> None:
         raise errors.BadRequest(
             errors.QUERY_TOO_LARGE, Message("an export has at most {0} rows; narrow it down by a filter", limit)
         )
-    user = context.user.id if context.user is not None else context.application
+    user = context.user_id or context.application
     try:
         count_export(user, rows)
     except errors.TooManyRequests as limited:

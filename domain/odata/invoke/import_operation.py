@@ -248,7 +248,7 @@ def _mapping(context: CallContext, given: Mapping[str, str]) -> FileMapping:
         except orjson.JSONDecodeError as exc:
             raise errors.BadRequest(errors.INVALID_LITERAL, text, "JSON", "mapping", target="mapping") from exc
     else:
-        mapping = saved_mapping_get(context.user.id if context.user is not None else None, text)
+        mapping = saved_mapping_get(context.user_id or None, text)
     repository = given.get("repository")
     if repository is None or mapping.others.repository is not None:
         return mapping

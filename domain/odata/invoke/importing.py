@@ -358,10 +358,9 @@ class _Log:
         if self.options.logging_level < 1:
             return
         dataset = Dataset(self.context)
-        user = self.context.user
         exchange = dataset.create(
             "Systems.Exchange.DataExchanges",
-            {"Name": "Import", "Mode": "Import", "State": "Ready", "ExchangedByUser": user.id if user else None},
+            {"Name": "Import", "Mode": "Import", "State": "Ready", "ExchangedByUser": self.context.user_id or None},
         )
         dataset.commit()
         self.summary.exchange = exchange.id

@@ -70,7 +70,7 @@ def _entries_of_hooks(run: DryRun, context: CallContext) -> list[ReportEntry]:
         return []
     hooks = (hook for hook in run.hooks() if isinstance(hook, ReportedHook))
     try:
-        return [told for hook in hooks for told in hook.report_entries(context)]
+        return [entry for hook in hooks for entry in hook.report_entries(context)]
     except DatabaseError:
         return []
 
@@ -134,4 +134,4 @@ def kept_report(id: str, context: CallContext) -> bytes | None:
 
 def _caller(context: CallContext) -> str:
     """The owner of a stored report: user and application."""
-    return f"{context.user.id if context.user is not None else ''} {context.application}"
+    return f"{context.user_id} {context.application}"

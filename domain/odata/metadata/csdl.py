@@ -208,11 +208,11 @@ def edm_type(value_type: ValueType) -> str:
 def _custom(known: custom_properties.Definition) -> Node:
     """A custom property: the value is always a complex type; annotations give the type inside it."""
     target = repositories[known.allowed_from].set_name if known.allowed_from else ""
-    told = zip(PROPERTY_TERMS, (known.property_type, target, known.unit, known.currency), strict=True)
+    terms = zip(PROPERTY_TERMS, (known.property_type, target, known.unit, known.currency), strict=True)
     return {
         "$Type": f"{SCHEMA}.CustomPropertyValue",
         "$Nullable": True,
-        **{f"@{SCHEMA}.{term}": value for term, value in told if value},
+        **{f"@{SCHEMA}.{term}": value for term, value in terms if value},
     }
 
 

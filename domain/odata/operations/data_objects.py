@@ -40,15 +40,15 @@ class GetOrCreateExtensibleDataObject(Operation):
 
 
 def _create(dataset: Dataset, entity: Record) -> Record:
-    user, now = dataset.context.user, dataset.now()
+    user_id, now = dataset.context.user_id or None, dataset.now()
     values = {
         "EntityType": entity.repository.entity_name,
         "EntityItemId": entity.id,
         "DisplayName": entity.describe()[:128],
         "CreationTimeUtc": now,
         "LastUpdateTimeUtc": now,
-        "CreationUser": user.id if user is not None else None,
-        "LastUpdateUser": user.id if user is not None else None,
+        "CreationUser": user_id,
+        "LastUpdateUser": user_id,
     }
     return dataset.create(_OBJECTS, values, by_client=True)
 
@@ -66,8 +66,7 @@ class ChangeFolder(Operation):
         """204."""
         data_object = call.bound
         if data_object.folder_id != call.arguments["folder"]:
-            user = call.context.user
             data_object.folder = call.arguments["folder"]
             data_object.last_update_time_utc = call.dataset.now()
-            data_object.last_update_user = user.id if user is not None else None
+            data_object.last_update_user = call.context.user_id or None
         return Result(no_content=True)

@@ -119,7 +119,7 @@ class GetChanges(Operation):
 
     def run(self, call: OperationCall) -> Result:
         """{"insert", "update", "delete": {set: {id: {attribute: value}}}}, all three; {} without changes."""
-        result = domain_transactions.changes_take(_transaction_of(call, self.name), self.name, _show(call))
+        result = domain_transactions.changes_collect(_transaction_of(call, self.name), self.name, _show(call))
         return Result(result, bare=True)
 
 
@@ -135,13 +135,13 @@ class WaitForChanges(Operation):
     def run(self, call: OperationCall) -> Result:
         """As GetChanges; existing changes are returned at once."""
         dataset = _transaction_of(call, self.name)
-        result = domain_transactions.changes_take(dataset, self.name, _show(call))
+        result = domain_transactions.changes_collect(dataset, self.name, _show(call))
         if result:
             return Result(result, bare=True)
-        take = partial(domain_transactions.changes_take_later, call.context, dataset.row.id, _show(call))
-        caller = call.context.user.id if call.context.user is not None else ""
+        collect = partial(domain_transactions.changes_collect_later, call.context, dataset.row.id, _show(call))
+        caller = call.context.user_id
         change_waits.check_capacity(caller)
-        return Result({}, bare=True, push=ChangeWait(dataset.row.id, dataset.row.sequence, take, caller))
+        return Result({}, bare=True, push=ChangeWait(dataset.row.id, dataset.row.sequence, collect, caller))
 
 
 def _show(call: OperationCall) -> domain_transactions.Show:

@@ -90,7 +90,7 @@ def check_model() -> None:
         )
 
 
-def check_no_part_alone(received: ReceivedRequest) -> None:
+def check_no_dry_run_of_part(received: ReceivedRequest) -> None:
     """Refuse a dry run of a single request of a group, which is committed as a whole. Raises BadRequest."""
     if is_dry_run(received):
         reason = Message("a request of a group cannot be a dry run by itself; ask for a dry run of the batch")

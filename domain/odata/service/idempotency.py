@@ -28,13 +28,13 @@ from django.db import transaction
 from domain.dataset.commit.retries import RetryState, run_with_retries
 from domain.dataset.tables.write_transaction import write_transaction
 from domain.dataset.transactions import write_lock_time
-from domain.dataset.transactions.idempotent_answers import (
+from domain.dataset.transactions.stored_responses import (
     LIFETIME,
-    KeptAnswer,
     RequestKey,
-    answer_find,
-    answer_keep,
+    StoredResponse,
     request_key,
+    response_find,
+    response_store,
 )
 from domain.model import model_version
 from domain.odata.message.failures import failure
@@ -103,15 +103,15 @@ def _attempt(
 ) -> ODataResponse:
     with write_transaction(), write_lock_time.limited(received.context):
         retry.begin()
-        kept = answer_find(key)
-        if kept is not None:
-            return ODataResponse(kept.status, kept.body, {**kept.headers, REPLAYED: "true"})
+        stored = response_find(key)
+        if stored is not None:
+            return ODataResponse(stored.status, stored.body, {**stored.headers, REPLAYED: "true"})
         if received.body_file is not None:
             received.body_file.seek(0)
         response = serve()
         is_kept = _is_kept(response)
         if is_kept:
-            answer_keep(key, KeptAnswer(response.status, response.headers, response.body))
+            response_store(key, StoredResponse(response.status, response.headers, response.body))
         else:
             transaction.set_rollback(True)
     if not is_kept and model_version.has_changed():

@@ -11,7 +11,7 @@ from typing import Any
 from domain import query
 from domain.dataset.dataset import Dataset
 from domain.dataset.records.record import Record
-from domain.dataset.tables.write_transaction import Overtaken, begin_writing
+from domain.dataset.tables.write_transaction import ConflictingCommit, begin_writing
 from domain.dataset.transactions.domain_transactions import TransactionDataset
 from domain.model.repository import Repository
 from domain.odata.invoke import invocation
@@ -146,7 +146,7 @@ def apply(exchange: Exchange, dataset: Dataset) -> Callable[[], ODataResponse]:
         # Operations may check and write tables of their own, which is safe on SQLite only with the write lock.
         if begin_writing() and isinstance(dataset, TransactionDataset):
             # A function; what has been read of the Domain transaction may have changed.
-            raise Overtaken
+            raise ConflictingCommit
         return invocation.invoke(exchange.request, exchange.target, dataset)
     outcome = writer.apply(exchange.request, exchange.target, dataset)
     exchange.entity = outcome.entity

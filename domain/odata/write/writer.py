@@ -23,7 +23,7 @@ from domain.odata.message.pending_json import pending_response
 from domain.odata.message.references import annotation, check_target, parse_reference, reference_path
 from domain.odata.read import reader
 from domain.odata.resources import targets
-from domain.odata.write.deep_answers import expanded, with_content_ids
+from domain.odata.write.deep_responses import expanded, with_content_ids
 from domain.odata.write.finder import Within
 from domain.odata.write.payload import Action, PayloadReader
 from domain.odata.write.preconditions import check_if_none_match, check_preconditions, reads_etags

@@ -26,7 +26,7 @@ from domain.query.base.representation import ShapeKey
 from domain.query.bind.type_rules import SLOT_SCALE
 from domain.query.run.execute import written
 from domain.query.sql.dialects import current
-from domain.syntax import lift_literals
+from domain.syntax import parameterize_literals
 from domain.syntax.ast import NO_OPTIONS, Literal, Node, QueryOptions, Slot
 from foundation import cache_versions, errors
 from foundation.messages import TranslatableMessage as Message
@@ -110,36 +110,41 @@ def _split(options: QueryOptions) -> Prepared:
         id=None,
         at=None,
     )
-    lifted, values = lift(bare)
-    shape = shape_of(lifted, len(values))
+    parameterized, values = parameterize(bare)
+    shape = shape_of(parameterized, len(values))
     return Prepared(
-        shape, values, _number(lifted.top, values), _number(lifted.skip, values), bool(options.count), options.skiptoken
+        shape,
+        values,
+        _number(parameterized.top, values),
+        _number(parameterized.skip, values),
+        bool(options.count),
+        options.skiptoken,
     )
 
 
-def lift(tree: T) -> tuple[T, tuple[Any, ...]]:
+def parameterize(tree: T) -> tuple[T, tuple[Any, ...]]:
     """Split a tree into one without literals, and the literals; unchanged if a decimal has too many places.
 
-    Plans assume at most SLOT_SCALE decimal places for a lifted literal; a literal with more must stay in the tree.
+    Plans assume at most SLOT_SCALE decimal places for a parameterized literal; one with more must stay in the tree.
     """
-    lifted, values = lift_literals(tree)
+    parameterized, values = parameterize_literals(tree)
     for value in values:
         if isinstance(value, Decimal):
             exponent = value.as_tuple().exponent
             if isinstance(exponent, int) and exponent < -SLOT_SCALE:
                 return tree, ()
-    return lifted, values
+    return parameterized, values
 
 
-def shape_of(lifted: Any, values: int) -> Shape:
+def shape_of(parameterized: Any, values: int) -> Shape:
     """The Shape of all equal trees; of a tree that is too large a new one, which is not cached."""
     if values > VALUES_KEPT:
-        return Shape(lifted, is_kept=False)
-    shape = _shapes.get(lifted)
+        return Shape(parameterized, is_kept=False)
+    shape = _shapes.get(parameterized)
     if shape is None:
-        shape = Shape(lifted, is_kept=_is_small(lifted))
+        shape = Shape(parameterized, is_kept=_is_small(parameterized))
         if shape.is_kept:
-            _shapes.put(lifted, shape)
+            _shapes.put(parameterized, shape)
     return shape
 
 

@@ -11,7 +11,7 @@ import orjson
 from django.db import connections
 
 from domain.model.repository import Repository
-from domain.query.api.cache import TEXT_KEPT, VALUES_KEPT, lift, plan_for, shape_of
+from domain.query.api.cache import TEXT_KEPT, VALUES_KEPT, parameterize, plan_for, shape_of
 from domain.query.base.access import Access
 from domain.query.base.bound import BOOL, GUID, STRING, Bound, ConcreteType, CustomText, Source, new_root
 from domain.query.base.representation import Representation, ShapeKey, ValueResult
@@ -68,7 +68,7 @@ def select_rows(
     property its object. filter is a $filter (text or tree); orderby the text of an $orderby; ids restricts to those
     keys.
     """
-    tree, values = _lifted(filter)
+    tree, values = _parameterized(filter)
     shape = shape_of(tree, len(values))
     by_ids = ids is not None
     if ids is not None:
@@ -105,17 +105,17 @@ def select_ids(
     return [row[0] for row in rows]
 
 
-def _lifted(filter: Expression | str | None) -> tuple[Any, tuple[Any, ...]]:
+def _parameterized(filter: Expression | str | None) -> tuple[Any, tuple[Any, ...]]:
     if filter is None:
         return None, ()
     if isinstance(filter, str):
         known = _filters.get(filter)
         if known is None:
-            known = lift(parse_filter(filter))
+            known = parameterize(parse_filter(filter))
             if len(known[1]) <= VALUES_KEPT and len(filter) <= TEXT_KEPT:
                 _filters.put(filter, known)
         return known
-    return lift(filter)
+    return parameterize(filter)
 
 
 def parse_filter(text: str) -> Expression:

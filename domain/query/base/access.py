@@ -202,7 +202,7 @@ class Access:
         """Whether some rows of the repository may be hidden from the caller."""
         if self._permissions is None:
             return False
-        if self.narrows and (repository.telling or repository.seen_through):
+        if self.narrows and (repository.describing_repository or repository.visible_through):
             return True
         return any(
             not self.readable(other) or bool(self.alternatives(other))

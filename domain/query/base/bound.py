@@ -7,7 +7,7 @@ that equal parts can be shared (joins by path, measures).
 
     Bound (type, nullable)
     ├── Column             a stored attribute of a Source
-    ├── Input              a literal, a lifted literal or a value of the call
+    ├── Input              a literal, a parameterized literal or a value of the call
     ├── Output             a column of a derived relation ($apply, $compute)
     ├── Call               a function by the engine's own name
     ├── Compare Member     eq ne gt ge lt le · in
@@ -203,7 +203,7 @@ class Fixed:
 
 @dataclass(frozen=True, slots=True)
 class FromSlot:
-    """The value of a lifted literal."""
+    """The value of a parameterized literal."""
 
     index: int
 

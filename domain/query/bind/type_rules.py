@@ -28,7 +28,7 @@ from foundation.messages import TranslatableMessage as Message
 _THIS_COMPARISON = Message("this comparison")
 _SCALE_MAX = 12
 _LITERAL_SCALE_MAX = 18
-#: Maximum decimal places that are assumed for a lifted decimal literal (see cache.lift).
+#: Maximum decimal places that are assumed for a parameterized decimal literal (see cache.parameterize).
 SLOT_SCALE = 6
 
 
@@ -131,7 +131,7 @@ def by_number(value: Bound) -> Bound:
 
 
 def literal_scale(value: Any) -> int | None:
-    """Decimal places of a literal; SLOT_SCALE for a lifted one (None), whose value is unknown."""
+    """Decimal places of a literal; SLOT_SCALE for a parameterized one (None), whose value is unknown."""
     if value is None:
         return SLOT_SCALE
     exponent = value.as_tuple().exponent

@@ -26,7 +26,7 @@ from domain.query.rights.policies import visible
 from domain.query.run.execute import Statement
 from domain.query.run.paging import OrderKey, order_fingerprint
 from domain.query.run.row_json import RowCode, shaper
-from domain.query.sql import dialects, lists, told  # noqa: F401  (lists and told register nodes with the compiler)
+from domain.query.sql import dialects, lists, subject_visibility  # noqa: F401  (they register compiler nodes)
 from domain.query.sql.compiler import Compiler, new_statement
 from domain.query.sql.fragments import Sql, compose, join, run_key, run_keys, select_from
 from domain.query.sql.joins import Block

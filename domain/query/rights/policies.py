@@ -26,7 +26,7 @@ from domain.query.base.bound import (
 from domain.query.base.scope import entity_scope
 from domain.query.bind.binder import Binder
 from domain.query.bind.sources import cast_source, column, follow
-from domain.query.rights.told import Told, VisibleNow
+from domain.query.rights.subject_visibility import SubjectVisible, VisibleNow
 from identity.context import Operation
 
 
@@ -58,20 +58,20 @@ def _own(access: Access, source: Source) -> Bound | None:
     repository = source.repository
     if not all(access.readable(each) for each in (repository, *repository.viewed)):
         return FALSE
-    return all_of(restriction(access, source, "read"), *_behind(access, source), _told(access, source))
+    return all_of(restriction(access, source, "read"), *_behind(access, source), _subject_visible(access, source))
 
 
-def _told(access: Access, source: Source) -> Bound | None:
+def _subject_visible(access: Access, source: Source) -> Bound | None:
     """The condition that the caller may see the entity that the row is about; None if rows are not about others."""
     repository = source.repository
-    if not access.narrows or not (repository.telling or repository.seen_through):
+    if not access.narrows or not (repository.describing_repository or repository.visible_through):
         return None
-    if repository.telling is not None:
+    if repository.describing_repository is not None:
         at, binder = source, Binder(Access(None))
-        while at.repository is not repository.telling:
+        while at.repository is not repository.describing_repository:
             at = follow(binder, at, at.repository.owner_attribute)
-        return Told(BOOL, False, at, access)
-    collection = repository.collections[repository.seen_through]
+        return SubjectVisible(BOOL, False, at, access)
+    collection = repository.collections[repository.visible_through]
     part = repositories[collection.repository]
     row = new_root(part)
     back = column(row, part.references[collection.back_reference])

@@ -110,7 +110,7 @@ def _input(node: Input, env: Environment) -> Any:
             return node.convert(value)
         case FromCall(name):
             return node.convert(CALL_VALUES[name](env.ctx))
-    raise LookupError("a lifted literal has no value here")
+    raise LookupError("a parameterized literal has no value here")
 
 
 def _comparable(node: Bound, env: Environment, item: str | None) -> Any:

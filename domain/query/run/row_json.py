@@ -126,7 +126,7 @@ class _Links(dict[Any, Any]):
         return result
 
 
-class LinkMaker:
+class LinkBuilder:
     """Creates the links to a set for one run of a shaper."""
 
     def __init__(self, target_set: str) -> None:
@@ -172,7 +172,7 @@ class RowCode:
 
     def links(self, target_set: str) -> str:
         """A name for the links to a set; rows of a page share them, and each run starts with none."""
-        self.names[f"make_{target_set}"] = LinkMaker(target_set)
+        self.names[f"build_{target_set}"] = LinkBuilder(target_set)
         return f"to_{target_set}"
 
     def value(self, position: int, value_type: ValueType, *, target_set: str = "") -> str:
@@ -217,8 +217,8 @@ def shaper(expression: str, names: Mapping[str, Any], width: int) -> Shaper:
     # Local variables are faster than subscripts.
     body = _CELL.sub(r"v\1", expression)
     cells = "".join(f"v{index}, " for index in range(width))
-    makers = [name for name, value in names.items() if isinstance(value, LinkMaker)]
-    fresh = "".join(f"    to_{name.removeprefix('make_')} = {name}.fresh()\n" for name in makers)
+    builders = [name for name, value in names.items() if isinstance(value, LinkBuilder)]
+    fresh = "".join(f"    to_{name.removeprefix('build_')} = {name}.fresh()\n" for name in builders)
     source = f"def shape(rows, g):\n{fresh}    return [{body} for {cells}in rows]\n"
     namespace: dict[str, Any] = dict(names)
     exec(compile(source, "<shaper>", "exec"), namespace)  # noqa: S102  (text of our own making, see module docstring)

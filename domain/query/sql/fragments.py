@@ -22,7 +22,7 @@ MAX_CHARACTERS = 2_000_000
 class Run:
     """The values of one execution of a plan.
 
-    values   of lifted literals
+    values   of parameterized literals
     key      of the entity, or of the parent of a collection
     keys     of a batch, encoded
     limit    rows to fetch; skip rows to pass over

@@ -77,7 +77,7 @@ class Literal(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Slot(Expression):
-    """Placeholder of a literal that ``lift_literals`` removed: values[index] is its value."""
+    """Placeholder of a literal that ``parameterize_literals`` removed: values[index] is its value."""
 
     index: int
     kind: LiteralKind
@@ -85,7 +85,7 @@ class Slot(Expression):
 
 
 Constant = Literal | Slot
-"""What stands where the grammar wants a literal; a Slot only after ``lift_literals``."""
+"""What stands where the grammar wants a literal; a Slot only after ``parameterize_literals``."""
 
 
 @dataclass(frozen=True, slots=True)

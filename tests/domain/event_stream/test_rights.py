@@ -16,7 +16,7 @@ from domain.event_stream import hub as hubs
 from domain.event_stream.cloud_events import render
 from domain.event_stream.feed import Entry
 from domain.event_stream.hub import Hub
-from domain.event_stream.subscription import Asked, ServerSentEvents, Subscription
+from domain.event_stream.subscription import ServerSentEvents, StreamFilter, Subscription
 from foundation import errors
 from identity.context import CallContext
 from identity.models import User
@@ -112,9 +112,9 @@ def test_a_stream_ends_with_the_right_to_listen(db: None, monkeypatch: pytest.Mo
         raise errors.Unauthorized(errors.TOKEN_INVALID, "it has been revoked")
 
     hub, writer = Hub(), ReadResponseWriter()
-    monkeypatch.setattr(hub, "_is_polling", True)  # no thread: the test looks
+    monkeypatch.setattr(hub, "_is_polling", True)  # no thread: the test polls
     subscription = Subscription(
-        hub, CallContext(user=None), Asked(None, frozenset("IUD")), ServerSentEvents(), 0,
+        hub, CallContext(user=None), StreamFilter(None, frozenset("IUD")), ServerSentEvents(), 0,
         seconds=60, renew=refused, refusal=refusal_of,
     )  # fmt: skip
     subscription.start(writer)
@@ -129,7 +129,7 @@ def test_a_client_that_has_gone_before_the_response_begins_takes_no_place(monkey
     hub, writer = Hub(), ReadResponseWriter()
     monkeypatch.setattr(hub, "_is_polling", True)
     subscription = Subscription(
-        hub, CallContext(user=None), Asked(None, frozenset("IUD")), ServerSentEvents(), 0,
+        hub, CallContext(user=None), StreamFilter(None, frozenset("IUD")), ServerSentEvents(), 0,
         seconds=60, renew=lambda: CallContext(user=None), refusal=refusal_of,
     )  # fmt: skip
     subscription.close()
@@ -146,7 +146,7 @@ def test_no_caller_takes_all_places(db: None, monkeypatch: pytest.MonkeyPatch) -
     for _ in range(2):
         hub.check_capacity("")
         Subscription(
-            hub, CallContext(user=None), Asked(None, frozenset("IUD")), ServerSentEvents(), 0,
+            hub, CallContext(user=None), StreamFilter(None, frozenset("IUD")), ServerSentEvents(), 0,
             seconds=60, renew=lambda: CallContext(user=None), refusal=refusal_of,
         ).start(ReadResponseWriter())  # fmt: skip
     hub.check_capacity("another")

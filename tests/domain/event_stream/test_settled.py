@@ -40,7 +40,7 @@ def burn_an_id() -> None:
 
 def entries_after(last: int) -> int:
     """How many entries a subscriber at this position gets now."""
-    feed.look()
+    feed.poll()
     return len(feed.read(last, 100).entries)
 
 

@@ -64,7 +64,7 @@ def test_it_has_admin_pages_that_save_through_the_dataset(api: Api, client: Clie
     book = models.Book._default_manager.get(code="B2")
     assert book.title == {"EN": "Tea", "BG": "Чай"}
     assert [chapter.heading for chapter in models.Chapter._default_manager.filter(book=book)] == ["One"]
-    assert book.aggregate_last_update_time_utc is not None, "the dataset stamps what it writes"
+    assert book.aggregate_last_update_time_utc is not None, "the dataset sets the time of what it writes"
     listed = client.get("/admin/sample_library/book/?q=tea").content.decode()
     assert "Tea (B2)" in listed
 

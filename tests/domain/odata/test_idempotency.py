@@ -12,9 +12,9 @@ import pytest
 from django.db import connection, connections, transaction
 from django.test import Client
 
-from domain.dataset.tables.models import IdempotentAnswer, PendingChange
-from domain.dataset.transactions import idempotent_answers
-from domain.dataset.transactions.idempotent_answers import answers_prune
+from domain.dataset.tables.models import IdempotentResponse, PendingChange
+from domain.dataset.transactions import stored_responses
+from domain.dataset.transactions.stored_responses import responses_prune
 from domain.odata.write import writer
 from foundation.fields import utc_now
 from tests.domain.odata.test_concurrent_writes import at_once
@@ -31,7 +31,7 @@ OWN_HEADERS = {"X-Request-Id", "Idempotent-Replayed", "RateLimit", "RateLimit-Po
 @pytest.fixture(autouse=True)
 def uncounted(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a process just started: it has counted nobody's answers."""
-    monkeypatch.setattr(idempotent_answers, "_usages", {})
+    monkeypatch.setattr(stored_responses, "_usages", {})
 
 
 def seen(answer: Answer) -> tuple[int, dict[str, str], bytes]:
@@ -149,14 +149,14 @@ def test_a_failure_of_the_platform_is_not_stored(api: Api, monkeypatch: pytest.M
     with monkeypatch.context() as patched:
         patched.setattr(writer, "apply", fail)
         assert error_of(api.post(CURRENCIES, DOLLAR, **KEY))["type"] == "InternalError"
-    assert not IdempotentAnswer.objects.exists()
+    assert not IdempotentResponse.objects.exists()
     assert twice(lambda: api.post(CURRENCIES, DOLLAR, **KEY)).status_code == 201
 
 
 def test_reads_have_no_keys(api: Api) -> None:
     for _ in range(2):
         assert "Idempotent-Replayed" not in api.get(CURRENCIES, **KEY).headers
-    assert not IdempotentAnswer.objects.exists()
+    assert not IdempotentResponse.objects.exists()
 
 
 @pytest.mark.parametrize("key", ["", '""', '"' + "x" * 256 + '"', "x" * 256, "two words", 'a"b', '"ä"'])
@@ -201,7 +201,7 @@ def test_a_request_that_cannot_be_repeated_is_rejected(
     refused = api.post(CURRENCIES, DOLLAR, **headers)
     assert (refused.status_code, error_of(refused)["type"]) == (status, kind)
     assert refused.headers["Repeatability-Result"] == "rejected"
-    assert not IdempotentAnswer.objects.exists()
+    assert not IdempotentResponse.objects.exists()
 
 
 def test_a_request_has_one_kind_of_key(api: Api) -> None:
@@ -244,7 +244,7 @@ def test_the_key_of_a_batch_is_not_that_of_its_parts(api: Api) -> None:
     ]
     answer = twice(lambda: api.post("$batch", {"requests": parts}, **KEY))
     assert [each["status"] for each in answer.json()["responses"]] == [201, 201, 201]
-    assert IdempotentAnswer.objects.count() == 1
+    assert IdempotentResponse.objects.count() == 1
 
 
 def test_what_a_script_commits_before_it_fails_happens_once(api: Api) -> None:
@@ -262,18 +262,18 @@ def test_what_a_script_commits_before_it_fails_happens_once(api: Api) -> None:
 
 
 def test_an_answer_that_is_too_large_to_store_changes_nothing(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(idempotent_answers, "MAX_ANSWER_BYTES", 100)
+    monkeypatch.setattr(stored_responses, "MAX_RESPONSE_BYTES", 100)
     refused = api.post(CURRENCIES, DOLLAR, **KEY)
     assert (refused.status_code, error_of(refused)["type"]) == (413, "IdempotentAnswerTooLarge")
     assert api.get(f"{CURRENCIES}/$count?$filter=Name eq 'Dollar'").content == b"0"
     assert twice(lambda: api.post(CURRENCIES, DOLLAR, **KEY, Prefer="return=minimal")).status_code == 204
 
 
-@pytest.mark.parametrize("name", ["MAX_ANSWERS", "MAX_BYTES"])
+@pytest.mark.parametrize("name", ["MAX_RESPONSES", "MAX_BYTES"])
 def test_a_caller_has_a_number_of_keys(api: Api, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     assert api.post(CURRENCIES, DOLLAR, **KEY).status_code == 201
-    idempotent_answers._usages.clear()
-    monkeypatch.setattr(idempotent_answers, name, 1)
+    stored_responses._usages.clear()
+    monkeypatch.setattr(stored_responses, name, 1)
     refused = api.post(CURRENCIES, {"CurrencySign": "GBP", "Name": "Pound"}, Idempotency_Key="another")
     assert (refused.status_code, error_of(refused)["type"]) == (429, "TooManyIdempotencyKeys")
     assert "Retry-After" in refused.headers
@@ -283,17 +283,17 @@ def test_a_caller_has_a_number_of_keys(api: Api, monkeypatch: pytest.MonkeyPatch
 def test_a_key_is_forgotten_after_a_day(api: Api, world: World) -> None:
     change = {"Name": "Changed"}
     twice(lambda: api.patch(f"{CURRENCIES}({world.currency})", change, **KEY))
-    IdempotentAnswer.objects.update(made_at=utc_now() - timedelta(hours=24, seconds=1))
+    IdempotentResponse.objects.update(made_at=utc_now() - timedelta(hours=24, seconds=1))
     twice(lambda: api.patch(f"{CURRENCIES}({world.currency})", change, **KEY))
-    assert answers_prune() == 0
-    IdempotentAnswer.objects.update(made_at=utc_now() - timedelta(hours=24, seconds=1))
-    assert answers_prune() == 1
+    assert responses_prune() == 0
+    IdempotentResponse.objects.update(made_at=utc_now() - timedelta(hours=24, seconds=1))
+    assert responses_prune() == 1
 
 
 def test_answers_are_encrypted_in_the_database(api: Api) -> None:
     api.post(CURRENCIES, DOLLAR, **KEY)
     with connection.cursor() as cursor:
-        cursor.execute("SELECT answer FROM domain_idempotentanswer")
+        cursor.execute("SELECT response FROM domain_idempotentresponse")
         (stored,) = cursor.fetchone()
     assert "Dollar" not in stored
 
@@ -310,11 +310,11 @@ def test_repetitions_at_once_wait_for_the_first(transactional_db: None, api: Api
 
 @pytest.mark.skipif(connections["default"].vendor != "postgresql", reason="SQLite has one writer at a time")
 def test_a_repetition_waits_for_a_while(transactional_db: None, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(idempotent_answers, "WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(stored_responses, "WAIT_SECONDS", 0.2)
     api.post(CURRENCIES, DOLLAR, **KEY)
-    (digest,) = IdempotentAnswer.objects.values_list("digest", flat=True)
+    (digest,) = IdempotentResponse.objects.values_list("digest", flat=True)
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, %s))", [digest, idempotent_answers._SEED])
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, %s))", [digest, stored_responses._SEED])
         (refused,) = at_once(api, lambda own, number: own.post(CURRENCIES, DOLLAR, **KEY), callers=1)
     assert (refused.status_code, error_of(refused)["type"]) == (409, "RequestInProgress")
     assert refused.headers["Retry-After"] == "1"

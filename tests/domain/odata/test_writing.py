@@ -116,15 +116,15 @@ def change_only_a_line(api: Api, world: World) -> str:
     return str(order["@odata.id"])
 
 
-def found_by_its_stamp(api: Api, order: str) -> bool:
-    """Whether the stamp of the order is a date-time that equals itself in a filter."""
-    stamp = api.read(f"{order}?$select={CHANGED}")[CHANGED]
-    found = [api.get(f"{ORDERS}/$count?$filter={CHANGED} {operator} {stamp}").content for operator in ("eq", "gt")]
-    return re.fullmatch(r"[-\d]{10}T[:.\d]{8,15}Z", stamp) is not None and found == [b"1", b"0"]
+def found_by_its_change_time(api: Api, order: str) -> bool:
+    """Whether the change time of the order is a date-time that equals itself in a filter."""
+    changed = api.read(f"{order}?$select={CHANGED}")[CHANGED]
+    found = [api.get(f"{ORDERS}/$count?$filter={CHANGED} {operator} {changed}").content for operator in ("eq", "gt")]
+    return re.fullmatch(r"[-\d]{10}T[:.\d]{8,15}Z", changed) is not None and found == [b"1", b"0"]
 
 
 def test_a_change_of_only_a_line_gives_its_order_a_stamp_that_can_be_compared(api: Api, world: World) -> None:
-    assert found_by_its_stamp(api, change_only_a_line(api, world))
+    assert found_by_its_change_time(api, change_only_a_line(api, world))
 
 
 def test_an_unknown_property_is_named_and_a_near_one_offered(api: Api) -> None:

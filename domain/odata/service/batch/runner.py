@@ -24,7 +24,7 @@ from domain.odata.service import idempotency
 from domain.odata.service.batch.conditions import holds
 from domain.odata.service.batch.parts import Done, Part, Serve
 from domain.odata.service.current_model import with_current_model
-from domain.odata.service.dry_run import check_model, check_no_part_alone
+from domain.odata.service.dry_run import check_model, check_no_dry_run_of_part
 from domain.odata.service.parsing import parse, transaction_id_of
 from domain.odata.service.steps import Exchange, apply, authorize, resolve
 from domain.query.run.row_json import MAX_ANSWER_BYTES
@@ -152,7 +152,7 @@ class Runner:
                 for culprit in parts:
                     self._check_time()
                     exchange = Exchange(self._received(culprit), dataset=dataset)
-                    check_no_part_alone(exchange.received)
+                    check_no_dry_run_of_part(exchange.received)
                     if idempotency.is_repeatable(exchange.received):
                         raise errors.BadRequest(
                             errors.INVALID_HEADER, "Idempotency-Key", Message("a group has that of its batch")

@@ -11,7 +11,7 @@ from domain.syntax import (
     MAX_NESTING,
     ODataSyntaxError,
     ODataUrlError,
-    lift_literals,
+    parameterize_literals,
     parse_boolean_expression,
     parse_orderby,
     parse_query_options,
@@ -148,7 +148,7 @@ def test_nesting_has_a_bound_and_below_it_room_on_the_stack(parse: Parse, start:
         except ODataSyntaxError:
             break
         deepest = levels
-        assert hash(lift_literals(tree)[0]) == hash(lift_literals(parse(text))[0])
+        assert hash(parameterize_literals(tree)[0]) == hash(parameterize_literals(parse(text))[0])
     with pytest.raises(ODataSyntaxError, match="Nested deeper"):
         parse(text)
     assert deepest >= 20, "real queries nest a few levels, with several nodes a level"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from domain.syntax import (
     ODataUrlError,
     ast,
-    lift_literals,
+    parameterize_literals,
     parse_boolean_expression,
     parse_orderby,
     parse_query_options,
@@ -135,8 +135,8 @@ def test_trees_survive_being_written_and_read(tree: ast.Expression) -> None:
 
 @given(TREES)
 def test_lifting_takes_out_all_values_and_nothing_else(tree: ast.Expression) -> None:
-    shape, values = lift_literals(tree)
-    again, same_values = lift_literals(tree)
+    shape, values = parameterize_literals(tree)
+    again, same_values = parameterize_literals(tree)
     assert (shape, values) == (again, same_values)
     assert hash(shape) == hash(again)
-    assert lift_literals(shape) == (shape, ())
+    assert parameterize_literals(shape) == (shape, ())

@@ -1,17 +1,17 @@
-"""lift_literals: trees that differ in values only have the same shape."""
+"""parameterize_literals: trees that differ in values only have the same shape."""
 
 from decimal import Decimal
 
 import pytest
 
-from domain.syntax import lift_literals, parse_boolean_expression, parse_query_options, parse_resource_path
+from domain.syntax import parameterize_literals, parse_boolean_expression, parse_query_options, parse_resource_path
 from domain.syntax.ast import Comparison, LiteralKind, NameStep, Path, Slot
 
 
 def test_values_become_slots_in_reading_order() -> None:
-    _, values = lift_literals(parse_boolean_expression("a eq 'x' and b in (1,2.5)"))
+    _, values = parameterize_literals(parse_boolean_expression("a eq 'x' and b in (1,2.5)"))
     assert values == ("x", 1, Decimal("2.5"))
-    first, _ = lift_literals(parse_boolean_expression("a eq 'x'"))
+    first, _ = parameterize_literals(parse_boolean_expression("a eq 'x'"))
     assert first == Comparison("eq", Path((NameStep("a"),)), Slot(0, LiteralKind.STRING))
 
 
@@ -28,8 +28,8 @@ def test_values_become_slots_in_reading_order() -> None:
     ],
 )  # fmt: skip
 def test_same_shape(one: str, other: str) -> None:
-    first, first_values = lift_literals(parse_query_options(one))
-    second, second_values = lift_literals(parse_query_options(other))
+    first, first_values = parameterize_literals(parse_query_options(one))
+    second, second_values = parameterize_literals(parse_query_options(other))
     assert first == second
     assert hash(first) == hash(second)
     assert first_values != second_values
@@ -51,29 +51,29 @@ def test_same_shape(one: str, other: str) -> None:
     ],
 )
 def test_other_shape(one: str, other: str) -> None:
-    assert lift_literals(parse_query_options(one))[0] != lift_literals(parse_query_options(other))[0]
+    assert parameterize_literals(parse_query_options(one))[0] != parameterize_literals(parse_query_options(other))[0]
 
 
 def test_paths_have_shapes_too() -> None:
-    first, values = lift_literals(parse_resource_path("Set(1)/F(a='x')"))
-    second, _ = lift_literals(parse_resource_path("Set(2)/F(a='y')"))
+    first, values = parameterize_literals(parse_resource_path("Set(1)/F(a='x')"))
+    second, _ = parameterize_literals(parse_resource_path("Set(2)/F(a='y')"))
     assert first == second
     assert values == (1, "x")
 
 
-def test_tuples_of_nodes_are_lifted_together() -> None:
+def test_tuples_of_nodes_are_parameterized_together() -> None:
     filters = parse_boolean_expression("a eq 1"), parse_boolean_expression("b eq 2")
-    _, values = lift_literals(filters)
+    _, values = parameterize_literals(filters)
     assert values == (1, 2)
 
 
 def test_trees_without_literals_stay_the_same_object() -> None:
     tree = parse_query_options("$select=a,b&$orderby=c desc")
-    assert lift_literals(tree) == (tree, ())
-    assert lift_literals(tree)[0] is tree
+    assert parameterize_literals(tree) == (tree, ())
+    assert parameterize_literals(tree)[0] is tree
 
 
 def test_the_given_tree_is_not_changed() -> None:
     tree = parse_boolean_expression("a eq 1")
-    lift_literals(tree)
+    parameterize_literals(tree)
     assert tree == parse_boolean_expression("a eq 1")

@@ -1,6 +1,6 @@
 """Visibility of rows about entities of other repositories, such as the change history.
 
-Their repositories declare tells_of or seen_through (Declaration). A caller sees such a row only if they may see the
+Their repositories declare describes or visible_through (Declaration). A caller sees such a row only if they may see the
 entity in its current state; if it was deleted, only if their rights hide no row of its repository. References that may
 lead to hidden entities are removed from the JSON of the row. A row with a text composed of data of several
 repositories, such as the request of a webhook, is visible only to callers whose rights hide no row of these
@@ -22,7 +22,7 @@ from domain.query.base.bound import Bound, Source
 
 
 @dataclass(frozen=True, slots=True)
-class Told(Bound):
+class SubjectVisible(Bound):
     """Condition: the caller may see the entity that the row is about."""
 
     source: Source
@@ -55,7 +55,12 @@ def subjects_of(access: Access) -> Subjects:
     whole: list[Repository[Any]] = []
     partly: list[Repository[Any]] = []
     for repository in repositories:
-        if repository.view_of or repository.telling or repository.seen_through or not access.readable(repository):
+        if (
+            repository.view_of
+            or repository.describing_repository
+            or repository.visible_through
+            or not access.readable(repository)
+        ):
             continue
         if access.restricts(repository):
             partly.append(repository)
@@ -84,4 +89,4 @@ def hidden_references(access: Access) -> Iterator[tuple[str, tuple[str, ...]]]:
             yield repository.name, hidden
 
 
-__all__ = ["Subjects", "Told", "VisibleNow", "hidden_references", "subjects_of"]
+__all__ = ["Subjects", "SubjectVisible", "VisibleNow", "hidden_references", "subjects_of"]

@@ -1,4 +1,4 @@
-"""Rows of the platform that tell of entities are hidden with them (Declaration.tells_of; spec 01, 1.7).
+"""Rows of the platform that describe entities are hidden with them (Declaration.describes; spec 01, 1.7).
 
 Who: a person with the right to read data objects or deliveries of webhooks. What: to read the names and values of
 entities that a policy or a missing permission hides. What prevents it: the read engine shows such a row only to callers

@@ -38,7 +38,7 @@ from domain.model.repository import Repository
 from foundation import errors
 
 
-class Foresight(ChangeTracker):
+class CommitPreview(ChangeTracker):
     """Copies of a dataset's pending entities with the values that a commit would fill in.
 
     start   repository and guid of the only entity of its kind that the read shows
@@ -67,7 +67,7 @@ class Foresight(ChangeTracker):
         self._filled_last: list[Record] = []
         self.pending_source = None if original.pending_source is None else _BorrowedPending(self, original)
         self.measure_ids = original.measure_ids
-        self.freeze_now()
+        self.set_commit_time()
         self.take()
         if self.pending_source is None:
             # With a pending source, members may be pending that the dataset has not loaded.
@@ -276,24 +276,24 @@ class _NoEvents(Events):
 class _BorrowingLoader(Loader):
     """Copies entities that the dataset has loaded already, instead of reading them again."""
 
-    def __init__(self, foresight: Foresight) -> None:
-        super().__init__(foresight)
-        self._foresight = foresight
+    def __init__(self, preview: CommitPreview) -> None:
+        super().__init__(preview)
+        self._preview = preview
 
     def load_many(
         self, repository: Repository[Any], ids: Sequence[str], rows: Mapping[str, Row] | None = None
     ) -> dict[str, Record]:
         for id in ids:
-            self._foresight.borrow((repository.identity_name, id))
+            self._preview.borrow((repository.identity_name, id))
         return super().load_many(repository, ids, rows)
 
 
 class _BorrowedPending(PendingSource):
     """Loads pending changes of earlier requests into the dataset, and copies them."""
 
-    def __init__(self, foresight: Foresight, original: ChangeTracker) -> None:
+    def __init__(self, preview: CommitPreview, original: ChangeTracker) -> None:
         assert original.pending_source is not None
-        self._foresight = foresight
+        self._preview = preview
         self._source = original.pending_source
 
     def has(self, record: Record) -> bool:
@@ -301,28 +301,28 @@ class _BorrowedPending(PendingSource):
 
     def load(self, identity: str, ids: Sequence[str]) -> list[Record]:
         loaded = self._source.load(identity, ids)
-        self._foresight.take()
-        return [self._foresight.records[record.key] for record in loaded]
+        self._preview.take()
+        return [self._preview.records[record.key] for record in loaded]
 
     def load_new(self, ids: Collection[str]) -> None:
         self._source.load_new(ids)
-        self._foresight.take()
+        self._preview.take()
 
     def load_children(self, repository: Repository[Any], back_reference: Attribute, parents: Sequence[str]) -> None:
         self._source.load_children(repository, back_reference, parents)
-        self._foresight.take()
+        self._preview.take()
 
     def load_repositories(self, names: Sequence[str]) -> None:
         self._source.load_repositories(names)
-        self._foresight.take()
+        self._preview.take()
 
     def load_aggregate(self, root: Record, names: Sequence[str]) -> None:
         self._source.load_aggregate(root, names)
-        self._foresight.take()
+        self._preview.take()
 
     def load_all(self) -> None:
         self._source.load_all()
-        self._foresight.take()
+        self._preview.take()
 
 
 def _run(behaviours: Iterable[Callable[[Record], object]], record: Record) -> None:
@@ -331,4 +331,4 @@ def _run(behaviours: Iterable[Callable[[Record], object]], record: Record) -> No
             behaviour(record)
 
 
-__all__ = ["Foresight"]
+__all__ = ["CommitPreview"]

@@ -1,8 +1,8 @@
-"""Answers to writes that carry an idempotency key: a repeated request gets the first answer (spec 13, 13.4).
+"""Responses to writes that carry an idempotency key: a repeated request gets the first response (spec 13, 13.4).
 
-The answer is stored in the database transaction of the write, so neither exists without the other: after a crash
-between write and answer the repeated request finds both or none. Keys belong to a user and application. The answer may
-contain protected data, so a caller gets it only with at least the scopes and the same data permissions as then.
+The response is stored in the database transaction of the write, so neither exists without the other: after a crash
+between write and response the repeated request finds both or none. Keys belong to a user and application. The response
+may contain protected data, so a caller gets it only with at least the scopes and the same data permissions as then.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import orjson
 from django.db import connection
 from django.db.models import Count, Sum
 
-from domain.dataset.tables.models import IdempotentAnswer
+from domain.dataset.tables.models import IdempotentResponse
 from foundation import errors
 from foundation.execution_slot import defer_to_slot
 from foundation.fields import utc_now
@@ -26,15 +26,15 @@ from identity.context import CallContext
 
 #: How long a key is remembered.
 LIFETIME: Final = timedelta(hours=24)
-#: Maximum of one answer's body.
-MAX_ANSWER_BYTES: Final = 1 << 20
-#: Maximum answers of one caller, and their maximum total bytes.
-MAX_ANSWERS: Final = 100_000
+#: Maximum of one response's body.
+MAX_RESPONSE_BYTES: Final = 1 << 20
+#: Maximum responses of one caller, and their maximum total bytes.
+MAX_RESPONSES: Final = 100_000
 MAX_BYTES: Final = 256 << 20
 #: Maximum wait of a repeated request for the first one.
 WAIT_SECONDS: Final = 5.0
 _POLL_SECONDS: Final = 0.05
-#: Interval at which the answers of a caller are counted again.
+#: Interval at which the responses of a caller are counted again.
 _USAGE_SECONDS: Final = 30.0
 _MAX_USAGES: Final = 10_000
 _DATA_SCOPES: Final = frozenset({"read", "update", "exec"})
@@ -63,8 +63,8 @@ class RequestKey:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptAnswer:
-    """The first answer."""
+class StoredResponse:
+    """The first response."""
 
     status: int
     headers: Mapping[str, str]
@@ -73,61 +73,60 @@ class KeptAnswer:
 
 def request_key(context: CallContext, key: str, fingerprint: str) -> RequestKey:
     """The key of the caller of this context. `key` has the name of its header in front."""
-    user = context.user.id if context.user is not None else ""
-    owner = _digest(user, context.application)
+    owner = _digest(context.user_id, context.application)
     rights = _digest(context.permissions.key, context.company_id, context.location_id, context.role_id)
     return RequestKey(owner, _digest(owner, key), fingerprint, rights, context.scopes & _DATA_SCOPES)
 
 
-def answer_find(key: RequestKey) -> KeptAnswer | None:
-    """The answer to the first request with the key; None for the first, which then holds the key until it ends.
+def response_find(key: RequestKey) -> StoredResponse | None:
+    """The response to the first request with the key; None for the first, which then holds the key until it ends.
 
     Call in the database transaction of the write. Waits while another transaction holds the key: on SQLite its
     beginning waits. Raises Conflict after WAIT_SECONDS, UnprocessableContent for a key of another request, Forbidden
     for a caller with fewer scopes or other rights than that of the first request, and TooManyRequests beyond
-    MAX_ANSWERS and MAX_BYTES.
+    MAX_RESPONSES and MAX_BYTES.
     """
     _lock(key)
-    row = IdempotentAnswer.objects.filter(digest=key.digest).first()
+    row = IdempotentResponse.objects.filter(digest=key.digest).first()
     if row is not None and row.made_at > utc_now() - LIFETIME:
         if row.fingerprint != key.fingerprint:
             raise errors.UnprocessableContent(errors.IDEMPOTENCY_KEY_REUSED)
-        answer = orjson.loads(row.answer)
-        _check_authority(key, answer)
-        return KeptAnswer(answer["status"], answer["headers"], answer["body"].encode("latin-1"))
+        response = orjson.loads(row.response)
+        _check_authority(key, response)
+        return StoredResponse(response["status"], response["headers"], response["body"].encode("latin-1"))
     if row is not None:
         row.delete()
     _check_usage(key.owner)
     return None
 
 
-def answer_keep(key: RequestKey, answer: KeptAnswer) -> None:
-    """Store the answer. Raises PayloadTooLarge beyond MAX_ANSWER_BYTES."""
-    if len(answer.body) > MAX_ANSWER_BYTES:
-        raise errors.PayloadTooLarge(errors.IDEMPOTENT_ANSWER_TOO_LARGE, MAX_ANSWER_BYTES)
+def response_store(key: RequestKey, response: StoredResponse) -> None:
+    """Store the response. Raises PayloadTooLarge beyond MAX_RESPONSE_BYTES."""
+    if len(response.body) > MAX_RESPONSE_BYTES:
+        raise errors.PayloadTooLarge(errors.IDEMPOTENT_ANSWER_TOO_LARGE, MAX_RESPONSE_BYTES)
     # Latin-1 has a character for each byte.
     fields = {
-        "status": answer.status,
-        "headers": dict(answer.headers),
-        "body": answer.body.decode("latin-1"),
+        "status": response.status,
+        "headers": dict(response.headers),
+        "body": response.body.decode("latin-1"),
         "rights": key.rights,
         "scopes": sorted(key.scopes),
     }
-    IdempotentAnswer.objects.create(
+    IdempotentResponse.objects.create(
         digest=key.digest,
         owner=key.owner,
         fingerprint=key.fingerprint,
-        answer=orjson.dumps(fields).decode(),
-        size=len(answer.body),
+        response=orjson.dumps(fields).decode(),
+        size=len(response.body),
         made_at=utc_now(),
     )
 
 
-def answers_prune() -> int:
-    """Delete answers past their time; returns their number."""
-    old, deleted = IdempotentAnswer.objects.filter(made_at__lte=utc_now() - LIFETIME), 0
+def responses_prune() -> int:
+    """Delete responses past their time; returns their number."""
+    old, deleted = IdempotentResponse.objects.filter(made_at__lte=utc_now() - LIFETIME), 0
     while digests := list(old.values_list("digest", flat=True)[:_ROWS_AT_ONCE]):
-        deleted += IdempotentAnswer.objects.filter(digest__in=digests).delete()[0]
+        deleted += IdempotentResponse.objects.filter(digest__in=digests).delete()[0]
     return deleted
 
 
@@ -135,16 +134,16 @@ def _digest(*parts: str | None) -> str:
     return hashlib.sha256(" ".join(part or "" for part in parts).encode()).hexdigest()
 
 
-def _check_authority(key: RequestKey, answer: Mapping[str, Any]) -> None:
+def _check_authority(key: RequestKey, response: Mapping[str, Any]) -> None:
     """Raise Forbidden for a token with fewer scopes, and after a change of the caller's rights.
 
     Only the request's work could check whether the new rights suffice, and it must not run again.
     """
     # An earlier release stored neither.
-    for scope in answer.get("scopes", ()):
+    for scope in response.get("scopes", ()):
         if scope not in key.scopes:
             raise errors.Forbidden(errors.SCOPE_MISSING, scope)
-    if answer.get("rights") != key.rights:
+    if response.get("rights") != key.rights:
         raise errors.Forbidden(errors.IDEMPOTENT_ANSWER_WITHHELD)
 
 
@@ -164,20 +163,20 @@ def _lock(key: RequestKey) -> None:
         defer_to_slot()
 
 
-#: Owner → when counted, answers, bytes.
+#: Owner → when counted, responses, bytes.
 _usages: dict[str, tuple[float, int, int]] = {}
 
 
 def _check_usage(owner: str) -> None:
-    """Raise TooManyRequests for a caller with too many answers. Counting takes milliseconds, so the count is cached."""
-    counted, answers, size = _usages.get(owner, (0.0, 0, 0))
+    """Raise TooManyRequests for a caller with too many responses. Counting takes milliseconds: the count is cached."""
+    counted, responses, size = _usages.get(owner, (0.0, 0, 0))
     if time.monotonic() - counted > _USAGE_SECONDS or not counted:
-        kept = IdempotentAnswer.objects.filter(owner=owner).aggregate(answers=Count("digest"), size=Sum("size"))
+        stored = IdempotentResponse.objects.filter(owner=owner).aggregate(responses=Count("digest"), size=Sum("size"))
         if len(_usages) >= _MAX_USAGES:
             _usages.clear()
-        answers, size = kept["answers"], kept["size"] or 0
-        _usages[owner] = time.monotonic(), answers, size
-    if answers >= MAX_ANSWERS or size >= MAX_BYTES:
+        responses, size = stored["responses"], stored["size"] or 0
+        _usages[owner] = time.monotonic(), responses, size
+    if responses >= MAX_RESPONSES or size >= MAX_BYTES:
         raise errors.TooManyRequests(
-            MAX_ANSWERS, MAX_BYTES >> 20, retry_after_seconds=60, code=errors.TOO_MANY_IDEMPOTENCY_KEYS
+            MAX_RESPONSES, MAX_BYTES >> 20, retry_after_seconds=60, code=errors.TOO_MANY_IDEMPOTENCY_KEYS
         )

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from domain.dataset.records.record import Record
 
 #: Read-only for callers.
-STAMPS = frozenset({"creation_time", "creation_user", "update_time", "update_user"})
+TRACKED_ATTRIBUTES = frozenset({"creation_time", "creation_user", "update_time", "update_user"})
 
 
-class Stamped(SharedAttributes):
+class Tracked(SharedAttributes):
     """Attributes for time and user of creation and last change."""
 
     creation_time = models.DateTimeField(null=True, blank=True)
@@ -28,7 +28,7 @@ class Stamped(SharedAttributes):
         abstract = True
 
 
-def stamped_by_user(record: Record) -> None:
+def track_creation_and_update(record: Record) -> None:
     """Late default of CreationTime, CreationUser, UpdateTime and UpdateUser."""
     dataset = record.dataset
     if record.is_new:
