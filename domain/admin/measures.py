@@ -145,7 +145,7 @@ class NumberFormField(forms.DecimalField):
         """Shows a stored 10.500 as 10.5, in German as 10,5; keeps typed text."""
         return number_format(plain(value)) if isinstance(value, Decimal) else value
 
-    def to_python(self, value: Any) -> Decimal | None:
+    def to_python(self, value: Any) -> Any:
         """The number; None for no input. Raises ValidationError."""
         return super().to_python(unlocalized(value) if isinstance(value, str) else value)
 
@@ -157,7 +157,7 @@ class PercentFormField(NumberFormField):
         """Shows a stored 0.1 as 10; keeps typed text."""
         return super().prepare_value(value * _HUNDRED if isinstance(value, Decimal) else value)
 
-    def to_python(self, value: Any) -> Decimal | None:
+    def to_python(self, value: Any) -> Any:
         """The fraction; None for no input. Raises ValidationError."""
         number = super().to_python(value)
         return None if number is None else number / _HUNDRED
