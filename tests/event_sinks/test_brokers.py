@@ -162,5 +162,5 @@ def test_the_form_tells_every_fault_and_asks_for_the_password_again(db: None) ->
         {"name": "x", "broker": "NATS", "servers": "a b", "destination": "two words", "password": "geheim"}
     )
     assert {"servers", "destination", "password", "reader"} <= form.errors.keys()
-    assert form.errors["destination"][0].startswith("Letters, digits")
+    assert str(form.errors["destination"][0]).startswith("Letters, digits")
     assert "stays" not in EventSinkForm().fields["password"].help_text, "there is none yet"
