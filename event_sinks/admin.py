@@ -17,11 +17,12 @@ from django.utils.translation import gettext_lazy as _
 
 from domain.event_stream import feed
 from event_sinks.brokers import connected
-from event_sinks.brokers.target import SENT_TO, BrokerFailed, check_destination, target_of
+from event_sinks.brokers.target import SENT_TO, BrokerFailed, check_destination, check_servers, target_of
 from event_sinks.delivery import context_for, entries_behind, sink_begin, sink_replay, sink_retry, subscription_for
 from event_sinks.models import EventSink, SinkState
 from foundation.errors import PlatformError
 from foundation.messages import reason_of
+from foundation.texts import sentence
 from identity.admin_bases import PageAdmin
 from identity.stored_secrets import StoredSecretForm, secret_field
 
@@ -31,7 +32,7 @@ class EventSinkForm(StoredSecretForm):
 
     secret = "password"  # noqa: S105  the name of the field
     sent_to = SENT_TO
-    password = secret_field(_("Password"), _("Stored encrypted. Empty: the stored one stays."))
+    password = secret_field(_("Password"), _("Stored encrypted."))
 
     class Meta:
         model = EventSink
@@ -44,18 +45,17 @@ class EventSinkForm(StoredSecretForm):
     def clean(self) -> dict[str, Any]:
         """Check servers and destination for the broker, and the names with the reader's rights."""
         values = super().clean()
-        if not {"broker", "servers", "destination"} <= values.keys():
-            return values
-        try:
-            check_destination(values["broker"], values["destination"])
-        except ValueError as exc:
-            self.add_error("destination", reason_of(exc))
-            return values
         candidate = EventSink(**{name: value for name, value in values.items() if name != "id"})
-        try:
-            target_of(candidate)
-        except ValueError as exc:
-            self.add_error("servers", reason_of(exc))
+        if {"broker", "destination"} <= values.keys():
+            try:
+                check_destination(candidate.broker, candidate.destination)
+            except ValueError as exc:
+                self.add_error("destination", sentence(reason_of(exc)))
+        if {"broker", "servers"} <= values.keys():
+            try:
+                check_servers(candidate)
+            except ValueError as exc:
+                self.add_error("servers", sentence(reason_of(exc)))
         if values.get("reader") is not None:
             self._check_events(candidate)
         return values
@@ -64,7 +64,7 @@ class EventSinkForm(StoredSecretForm):
         try:
             context = context_for(candidate)
         except ValueError as exc:
-            self.add_error("reader", reason_of(exc))
+            self.add_error("reader", sentence(reason_of(exc)))
             return
         try:
             subscription_for(candidate, context)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
+import re
 from datetime import UTC, datetime
+
+_WORD = re.compile(r"[^\W\d_]+(?=[\s,;]|$)")
 
 
 def storable(text: str) -> str:
@@ -20,6 +23,11 @@ def decode_base64(text: str) -> bytes:
 def comma_separated(text: str) -> list[str]:
     """The parts of a list separated by commas, without white space around them and without empty ones."""
     return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def sentence(text: str) -> str:
+    """The text with a capital at its beginning, unless it begins with a name such as `erp.events` or `$top`."""
+    return text[:1].upper() + text[1:] if _WORD.match(text) else text
 
 
 def base64url(content: bytes) -> str:

@@ -57,7 +57,7 @@ class RolePermissionForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = RolePermission
         fields = ("role", "repository", "can_read", "can_create", "can_update", "can_delete")
-        widgets = {"repository": NameInput("grants", grant_names)}
+        widgets = {"repository": NameInput(grant_names)}
 
 
 class RowPolicyForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -69,7 +69,7 @@ class RowPolicyForm(forms.ModelForm):  # type: ignore[type-arg]
             "role", "repository", "filter", "on_read", "on_create", "on_update", "on_delete", "is_active", "notes",
         )  # fmt: skip
         widgets = {
-            "repository": NameInput("repositories", repository_names),
+            "repository": NameInput(repository_names),
             "filter": forms.Textarea(attrs={"rows": 3, "cols": 60, "spellcheck": "false"}),
         }
         help_texts = {

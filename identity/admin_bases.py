@@ -207,12 +207,14 @@ class IssuingAdmin(PageAdmin):
 class NameInput(forms.TextInput):
     """A text input with suggestions, where a drop-down would repeat hundreds of names in each row."""
 
-    def __init__(self, list_id: str, names: Callable[[], list[str]]) -> None:
+    def __init__(self, names: Callable[[], list[str]]) -> None:
         classes = " ".join(INPUT_CLASSES)
-        super().__init__({"class": classes, "list": list_id, "size": 40, "autocomplete": "off", "spellcheck": "false"})
-        self._list_id, self._names = list_id, names
+        super().__init__({"class": classes, "size": 40, "autocomplete": "off", "spellcheck": "false"})
+        self._names = names
 
-    def render(self, *args: Any, **kwargs: Any) -> SafeString:
-        """Render the input and its datalist; of several datalists with one id browsers use the first."""
-        options = format_html_join("", '<option value="{}"></option>', ((name,) for name in self._names()))
-        return format_html('{}<datalist id="{}">{}</datalist>', super().render(*args, **kwargs), self._list_id, options)
+    def render(self, name: str, value: Any, attrs: dict[str, Any] | None = None, renderer: Any = None) -> SafeString:
+        """Render the input and its datalist."""
+        list_id = f"{name}-names"
+        shown = super().render(name, value, {**(attrs or {}), "list": list_id}, renderer)
+        options = format_html_join("", '<option value="{}"></option>', ((each,) for each in self._names()))
+        return format_html('{}<datalist id="{}">{}</datalist>', shown, list_id, options)

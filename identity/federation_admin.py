@@ -28,9 +28,7 @@ class IdentityProviderForm(StoredSecretForm):
 
     secret = "client_secret"  # noqa: S105  the name of the field
     sent_to = ("issuer",)
-    client_secret = secret_field(
-        _("Client secret"), _("Stored encrypted. Empty: the stored one stays; without one the client is public.")
-    )
+    client_secret = secret_field(_("Client secret"), _("Stored encrypted. Without one the client is public."))
 
     class Meta:
         model = IdentityProvider

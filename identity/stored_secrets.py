@@ -29,6 +29,19 @@ class StoredSecretForm(forms.ModelForm):  # type: ignore[type-arg]
     secret: ClassVar[str]
     sent_to: ClassVar[tuple[str, ...]]
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.pk and getattr(self.instance, self.secret):
+            field = self.fields[self.secret]
+            field.help_text = f"{field.help_text} {_('Empty: the stored one stays.')}"
+
+    def _post_clean(self) -> None:
+        """As Django's; a secret that was entered is asked for again with every refusal, for no page shows it."""
+        super()._post_clean()  # type: ignore[misc]
+        entered = self.data.get(self.add_prefix(self.secret))
+        if self.errors and entered and self.secret not in self.errors:
+            self.add_error(self.secret, _("Enter it again: a secret is not sent back to the page."))
+
     def clean(self) -> dict[str, Any]:
         """The values, with the stored secret if none is entered."""
         values: dict[str, Any] = super().clean() or self.cleaned_data

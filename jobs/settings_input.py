@@ -36,11 +36,11 @@ class SettingsInput(forms.Widget):
     def __init__(self, context: CallContext) -> None:
         super().__init__()
         self._context = context
-        self._refused: frozenset[str] = frozenset()
+        self._refused: dict[str, str] = {}
 
     def refuse(self, setting: str, message: str) -> str:
-        """Mark the inputs of a setting; returns the message with their label."""
-        self._refused |= {setting}
+        """Show the message at the inputs of a setting; returns it with their label."""
+        self._refused[setting] = message
         labels = (each.label for job_type in job_types for each in job_type.settings if each.name == setting)
         return f"{gettext(next(labels, setting))}: {message}"
 
@@ -49,7 +49,7 @@ class SettingsInput(forms.Widget):
         return ""
 
     def get_context(self, name: str, value: Any, attrs: dict[str, Any] | None) -> dict[str, Any]:
-        """Adds the groups: (type, description, inputs), where an input is (label, id, HTML)."""
+        """Adds the groups: (type, description, inputs), where an input is (label, id, HTML, problem)."""
         context = super().get_context(name, value, attrs)
         given = _members(value)
         context["groups"] = [
@@ -58,15 +58,18 @@ class SettingsInput(forms.Widget):
         context["type_field"] = self.type_field
         return context
 
-    def _inputs(self, name: str, job_type: JobType, given: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    def _inputs(self, name: str, job_type: JobType, given: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
         for setting in job_type.settings:
             key = _key(name, job_type, setting)
             value = given.get(setting.name, setting.default)
             widget = _widget(setting, value, self._context)
             # Checkboxes of a list have a label each.
             target = "" if setting.type is list and setting.choices else f"id_{key}"
-            attributes = {"id": f"id_{key}"} | ({"aria-invalid": "true"} if setting.name in self._refused else {})
-            yield gettext(setting.label), target, widget.render(key, _shown(setting, value), attributes)
+            problem = self._refused.get(setting.name, "")
+            attributes = {"id": f"id_{key}"} | ({"aria-invalid": "true"} if problem else {})
+            if setting.required and setting.type is not bool:
+                attributes["aria-required"] = "true"
+            yield gettext(setting.label), target, widget.render(key, _shown(setting, value), attributes), problem
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> str:
         """JobConfigurations of the chosen type, without empty inputs."""

@@ -15,7 +15,7 @@ from foundation.messages import reason_of
 from jobs.authors import AUTHORS
 from jobs.models import JobState
 from jobs.schedules import check_cron
-from jobs.types.base import JobType, SettingRefused, job_types, read_settings
+from jobs.types.base import JobType, SettingRefused, job_types, read_settings, setting_problems
 
 JOBS = "Systems.Config.Jobs"
 _HARMLESS = frozenset({"IsActive", "Name", "Notes"})
@@ -71,13 +71,10 @@ def _problems(job: Record) -> Iterator[tuple[errors.Detail, str]]:
     if job_type.administrators_only and not is_administrator(author):
         yield _problem("JobType", Message("only administrators may save a job of the type {0}", job_type.name))
         return
-    try:
-        settings = read_settings(job_type, values["JobConfigurations"])
-    except SettingRefused as exc:
-        yield _problem_of_setting(job_type, exc)
-        return
-    for problem in job_type.check(settings, context_of(author)):
-        yield _problem_of_setting(job_type, problem)
+    problems = list(setting_problems(job_type, values["JobConfigurations"]))
+    if not problems:
+        problems = list(job_type.check(read_settings(job_type, values["JobConfigurations"]), context_of(author)))
+    yield from (_problem_of_setting(job_type, problem) for problem in problems)
 
 
 def note_schedule(job: Record) -> None:

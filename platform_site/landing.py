@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 from django.core.exceptions import BadRequest
 from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.urls import Resolver404, resolve
@@ -61,6 +63,22 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     if not isinstance(exception, BadRequest):
         return defaults.bad_request(request, exception)
     return render(request, "site/bad_request.html", {"reason": str(exception)}, status=400)
+
+
+class NotAllowedMiddleware:
+    """Renders 405.html where a view for forms alone was opened as a page: Django's response has no content."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response = self.get_response(request)
+        is_empty = isinstance(response, HttpResponse) and not response.content
+        if response.status_code != 405 or request.method != "GET" or not is_empty:
+            return response
+        page = render(request, "405.html", status=405)
+        page.headers["Allow"] = response.headers["Allow"]
+        return page
 
 
 def _is_for_clients(request: HttpRequest) -> bool:

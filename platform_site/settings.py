@@ -157,6 +157,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "identity.view_as.ViewAsMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "platform_site.landing.NotAllowedMiddleware",
 ]
 
 ROOT_URLCONF = "platform_site.urls"

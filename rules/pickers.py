@@ -112,7 +112,11 @@ def value_input(request: HttpRequest, name: Name, text: str) -> forms.Widget:
     """The input for a value of the name's kind: a date picker, a choice, a chooser of entities, a number or a text."""
     match name.kind:
         case kind if kind in NUMBERS and _is_number(text):
-            return forms.NumberInput({"class": " ".join(INPUT_CLASSES), "step": "1" if kind is Kind.INT else "any"})
+            classes = " ".join(INPUT_CLASSES)
+            # Browsers drop a comma from an input of the type number: 79,25 would be 7925. Saving refuses a comma.
+            if kind is not Kind.INT:
+                return forms.TextInput({"class": classes, "inputmode": "decimal"})
+            return forms.NumberInput({"class": classes, "step": "1"})
         case Kind.BOOL if text.lower() in ("", "true", "false"):
             options = [(text if text.lower() == "true" else "true", gettext("Yes"))]
             options.append((text if text.lower() == "false" else "false", gettext("No")))

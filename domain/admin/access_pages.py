@@ -7,6 +7,7 @@ permissions and row policies.
 from __future__ import annotations
 
 from typing import Any
+from zoneinfo import available_timezones
 
 from django.conf import settings
 from django.contrib import admin, messages
@@ -26,6 +27,7 @@ from domain.admin.entity_pages import EntityAdmin, entity_page
 from domain.admin.object_pages import object_page
 from domain.admin.page_links import PageLink, page_link
 from identity.admin import RolePermissionInline, RowPolicyInline
+from identity.admin_bases import NameInput
 from identity.audit_actors import actor_of, user_subject
 from identity.audit_kinds import CredentialsChanged
 from identity.factors import notices
@@ -40,6 +42,14 @@ from identity.view_as import VIEW_MINUTES, may_be_viewed, view_start
 @entity_page(User)
 class UserAdmin(EntityAdmin):
     """Users, with password links and second factors."""
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """Suggests the languages of the instance and the time zones."""
+        if db_field.name == "time_zone":
+            kwargs["widget"] = NameInput(lambda: sorted(available_timezones()))
+        elif db_field.name == "default_language":
+            kwargs["widget"] = NameInput(lambda: list(dict(settings.LANGUAGES)))
+        return super().formfield_for_dbfield(db_field, request, **kwargs)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         """Adds the password's state, the second factors and the former logins."""

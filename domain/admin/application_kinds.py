@@ -166,6 +166,10 @@ class KindForm(EntityForm):
         for name, form_field in self.fields.items():
             form_field.label = str(_LABELS.get(name, form_field.label))
             form_field.help_text = str(_HINTS.get(name, form_field.help_text))
+        # People sign in to every kind that has it; without a browser it has the device flow instead.
+        if (returns := self.fields.get("impersonate_login_url")) is not None:
+            returns.required = True
+            returns.widget.attrs["aria-required"] = "true"
         self.fields["scope"].widget = ScopeChoices(choices=list(_scope_choices(self.kind.offered)))
 
 

@@ -15,13 +15,13 @@ from django.utils.html import escape
 from django.utils.translation import gettext
 from unfold.widgets import (
     UnfoldAdminDateWidget,
-    UnfoldAdminDecimalFieldWidget,
     UnfoldAdminSelectWidget,
     UnfoldAdminSplitDateTimeWidget,
     UnfoldAdminTextInputWidget,
 )
 
 from domain.admin.context import admin_dataset
+from domain.admin.measures import NumberFormField
 from domain.admin.widgets import DependentSelect, PictureField
 from domain.dataset.lookups.allowed_values import allowed_entities, filter_of, find_allowed, names_parent
 from domain.dataset.records.record import Record
@@ -64,7 +64,7 @@ def _field(repository: Repository[Any], known: Definition, request: HttpRequest)
         return _choice(repository, known, values, shared)
     if values:
         names = [value.value for value in values]
-        return forms.CharField(widget=NameInput(f"values-{known.api_name}", lambda: names), **shared)
+        return forms.CharField(widget=NameInput(lambda: names), **shared)
     return _EDITORS.get(known.kind, _text_editor)(shared)
 
 
@@ -107,7 +107,7 @@ def _boolean_editor(shared: dict[str, Any]) -> forms.Field:
 _EDITORS: Mapping[Kind, Callable[[dict[str, Any]], forms.Field]] = {
     Kind.DATE: lambda shared: forms.DateField(widget=UnfoldAdminDateWidget(), **shared),
     Kind.DATETIME: lambda shared: forms.SplitDateTimeField(widget=UnfoldAdminSplitDateTimeWidget(), **shared),
-    Kind.DECIMAL: lambda shared: forms.DecimalField(widget=UnfoldAdminDecimalFieldWidget(), **shared),
+    Kind.DECIMAL: lambda shared: NumberFormField(**shared),
     Kind.BOOL: _boolean_editor,
     Kind.BINARY: lambda shared: PictureField(**shared),
 }
@@ -135,7 +135,7 @@ def custom_initial(form: Any) -> None:
 def _initial(known: Definition, value: Any) -> Any:
     if known.kind is Kind.DATETIME and value:
         return timezone.localtime(canonical(known.kind, value))
-    return value
+    return canonical(known.kind, value) if known.kind is Kind.DECIMAL and value else value
 
 
 def show_custom(form: Any) -> None:

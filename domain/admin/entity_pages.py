@@ -230,7 +230,10 @@ class EntityAdmin(VersionPages, EntityLists):
         """The form class of a request, with the current custom properties."""
         if custom := custom_properties.custom_fields(self.repository, request):
             kwargs.setdefault("form", type(self.form.__name__, (self.form,), custom))
-        form: Any = super().get_form(request, obj, change, **texts_of_fields(self.repository), **kwargs)
+        texts = texts_of_fields(self.repository)
+        if obj is not None and not self.has_change_permission(request, obj):
+            texts["help_texts"] = dict.fromkeys(texts["help_texts"], "")  # hints for entry
+        form: Any = super().get_form(request, obj, change, **texts, **kwargs)
         form.submission = getattr(self, "submission", None)
         return form
 

@@ -26,6 +26,7 @@ from domain.model.registry import repositories
 from domain.model.repository import Repository
 from foundation import errors
 from foundation.errors import ErrorCode, PlatformError
+from foundation.texts import sentence
 
 _ROW = re.compile(
     r"(?P<collection>\w+)"
@@ -97,7 +98,7 @@ def show_row_errors(formset: Any, collection: str, error: PlatformError) -> None
         if form is not None:
             _add(form, repository, row.attribute, code, message)
         else:
-            formset._non_form_errors.append(message)
+            formset._non_form_errors.append(sentence(message))
 
 
 def _add(form: EntityForm, repository: Repository[Any], target: str | None, code: ErrorCode, message: str) -> None:
@@ -108,7 +109,7 @@ def _add(form: EntityForm, repository: Repository[Any], target: str | None, code
     """
     field = _field(form, repository, target)
     if field is None:
-        form.add_error(None, message)
+        form.add_error(None, sentence(message))
         return
     if code is errors.DUPLICATE_VALUE:
         taken = form.instance.unique_error_message(form._meta.model, (field,))
@@ -119,6 +120,7 @@ def _add(form: EntityForm, repository: Repository[Any], target: str | None, code
     if code is errors.REQUIRED_MISSING:
         reason = str(forms.Field.default_error_messages["required"])
     refuse = getattr(form.fields[field].widget, "refuse", None)
+    reason = sentence(reason)
     form.add_error(field, refuse(part, reason) if refuse and part else reason)
 
 

@@ -10,10 +10,12 @@ from django.core.exceptions import ValidationError
 from django.forms.formsets import DELETION_FIELD_NAME
 from django.http import HttpRequest
 from django.utils.functional import cached_property
+from django.utils.translation import gettext
 
 from domain.admin import custom_properties
 from domain.admin.measures import is_percent, measure_text
 from domain.admin.visible_rows import with_visible_references
+from domain.admin.widgets import MultilanguageFormField
 from domain.model.attributes import Attribute
 from domain.model.custom_properties import PREFIX
 from domain.model.registry import repositories
@@ -59,10 +61,12 @@ class EntityForm(forms.ModelForm[Any]):
             if name in repository.by_python_name:
                 field.label = self._with_measure(repository.by_python_name[name], str(field.label))
             if name in options.repository_names and isinstance(field.widget, forms.TextInput):
-                field.widget = NameInput("repository-names", repository_names)
+                field.widget = NameInput(repository_names)
             if name in repository.by_python_name and _must_be_entered(repository, repository.by_python_name[name]):
                 widget: Any = field.widget
                 getattr(widget, "widget", widget).attrs["aria-required"] = "true"
+                if isinstance(field, MultilanguageFormField) and not field.help_text:
+                    field.help_text = gettext("One language is enough.")
         if any(name.startswith(PREFIX) for name in self.fields):
             custom_properties.custom_initial(self)
 

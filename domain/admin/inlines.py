@@ -53,10 +53,11 @@ class ChildInline(EntityFields, StackedInline[Any, Any]):
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         """The declared row columns; the row's page has the rest. Without declaration all inputs except the reference to
-        the owner.
+        the owner and to the entity of the page.
         """
         owner = self.repository.owner
-        inputs = [name for name in self.offered(request) if owner is None or name != owner.python_name]
+        back = {self.fk_name, owner.python_name if owner is not None else ""}  # the template renders it
+        inputs = [name for name in self.offered(request) if name not in back]
         shown = self._shown_columns()
         columns = self.repository.admin_options.row_columns
         return [name for name in columns if name in inputs or name in shown] if columns else inputs

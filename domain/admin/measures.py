@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from typing import Any
 
 from django import forms
+from django.core.exceptions import ValidationError
 from django.db import models
-from django.utils.formats import number_format
+from django.utils.formats import get_format, number_format
 from django.utils.text import capfirst
+from django.utils.translation import gettext
+from unfold.widgets import UnfoldAdminTextInputWidget
 
 from domain.dataset.checks.access import leads_to_hidden
 from domain.dataset.records.record import Record
@@ -18,6 +22,21 @@ from domain.model.repository import Repository
 
 _PERCENT = "_percent"
 _HUNDRED = Decimal(100)
+#: Separators of thousands in languages such as French and Bulgarian.
+_SPACES = re.compile(r"\s+")
+#: A number with separators of thousands that has both separators, or one of them twice: `1.610,35`, `1,610,350`.
+_GROUPED = tuple(
+    (
+        re.compile(
+            rf"(?P<whole>[+-]?\d{{1,3}}(?:[{mark}]\d{{3}})+(?:[{mark}]\d{{3}}|(?=[{point}])))"
+            rf"(?:[{point}](?P<digits>\d*))?"
+        ),
+        mark,
+    )
+    for mark, point in (",.", ".,")
+)
+_FRACTION = re.compile(r"([+-]?\d*)([.,])(\d*)")
+_FIRST_GROUP = re.compile(r"[+-]?[1-9]\d{0,2}")
 
 
 def measure_path(repository: Repository[Any], attribute: Attribute) -> list[str]:
@@ -34,6 +53,8 @@ def measure_text(repository: Repository[Any], attribute: Attribute, entity: Any)
     """The code of the currency or unit of a value of an entity or a record; "" if there is none or it is hidden from
     the user.
     """
+    if not attribute.measure:
+        return ""
     for name in attribute.measure:
         reference = repository.references[name]
         # Entities of pages have hidden references removed; records have all.
@@ -112,21 +133,53 @@ def attribute_name(column: object) -> str:
 
 
 class NumberFormField(forms.DecimalField):
-    """A decimal, shown without trailing zeros."""
+    """A decimal, shown in the format of the language without trailing zeros. Its input takes a point and a comma.
+
+    Not an input of the type number: browsers drop a comma from it, or a point, without a word.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{**kwargs, "widget": UnfoldAdminTextInputWidget({"inputmode": "decimal"})})
 
     def prepare_value(self, value: Any) -> Any:
-        """Shows a stored 10.000 as 10; keeps typed text."""
-        return plain(value) if isinstance(value, Decimal) else value
+        """Shows a stored 10.500 as 10.5, in German as 10,5; keeps typed text."""
+        return number_format(plain(value)) if isinstance(value, Decimal) else value
+
+    def to_python(self, value: Any) -> Any:
+        """The number; None for no input. Raises ValidationError."""
+        return super().to_python(unlocalized(value) if isinstance(value, str) else value)
 
 
-class PercentFormField(forms.DecimalField):
+class PercentFormField(NumberFormField):
     """A stored fraction, entered and shown as per cent."""
 
     def prepare_value(self, value: Any) -> Any:
         """Shows a stored 0.1 as 10; keeps typed text."""
-        return plain(value * _HUNDRED) if isinstance(value, Decimal) else value
+        return super().prepare_value(value * _HUNDRED if isinstance(value, Decimal) else value)
 
     def to_python(self, value: Any) -> Any:
         """The fraction; None for no input. Raises ValidationError."""
         number = super().to_python(value)
         return None if number is None else number / _HUNDRED
+
+
+def unlocalized(text: str) -> str:
+    """A typed number with a decimal point and without separators of thousands; other text unchanged.
+
+    `79.25` and `79,25` are the same number in every language. Raises ValidationError for `1,234` where the comma is not
+    the decimal separator of the language, and for `1.234` where the point is not.
+    """
+    text = _SPACES.sub("", text)
+    for grouped, mark in _GROUPED:
+        if match := grouped.fullmatch(text):
+            return f"{match['whole'].replace(mark, '')}.{match['digits'] or ''}"
+    match = _FRACTION.fullmatch(text)
+    if match is None:
+        return text
+    whole, mark, digits = match.groups()
+    if mark != get_format("DECIMAL_SEPARATOR") and len(digits) == 3 and _FIRST_GROUP.fullmatch(whole):
+        raise ValidationError(
+            gettext("%(text)s can be read as %(whole)s or as %(fraction)s. Enter one of these."),
+            params={"text": text, "whole": whole + digits, "fraction": number_format(f"{whole}.{digits}")},
+        )
+    return f"{whole}.{digits}"

@@ -13,7 +13,7 @@ from django.http import HttpRequest
 from domain.admin.context import admin_context
 from domain.admin.measures import measure_path
 from domain.model.custom_properties import definitions
-from domain.model.registry import repositories
+from domain.model.registry import repositories, text_members
 from domain.model.repository import Repository
 from domain.query import permitted_keys, select_rows
 from domain.query.base.access import Access
@@ -46,14 +46,14 @@ def restricts(request: HttpRequest, repository: Repository[Any]) -> bool:
 
 def text_paths(repository: Repository[Any], names: Iterable[str] = ()) -> list[str]:
     """Lookups of the references needed for the text (str) of an entity and for its values in `names`."""
-    paths = [repository.name_member]
+    paths = text_members(repository)
     for name in names:
         attribute = repository.by_python_name.get(name)
         if attribute is not None and attribute.measure:
             paths.append(".".join([*measure_path(repository, attribute), "code"]))
         elif attribute is not None and attribute.is_reference:
             model: Any = repository.model._meta.get_field(name).related_model
-            paths.append(f"{name}.{repositories.for_model(model).name_member}")
+            paths += [f"{name}.{path}" for path in text_members(repositories.for_model(model))]
     joins = ["__".join(path.split(".")[:-1]) for path in paths]
     return list(dict.fromkeys(join for join in joins if join))
 

@@ -56,7 +56,7 @@ _reads = Counter("platform_replicated_reads", "Reads that replicas may answer, b
 _PRIMARY: Final = "primary"
 
 #: Interval of polls of each server.
-LOOK_SECONDS: Final = 0.25
+POLL_SECONDS: Final = 0.25
 #: A replica that has not answered a poll for this long is out of use.
 SILENT_SECONDS: Final = 0.8
 #: How long `replicas_examine` waits for a replica that is behind.
@@ -330,7 +330,7 @@ class Replicas:
         while True:
             for replica in self.all:
                 replica.decide()
-            time.sleep(LOOK_SECONDS)
+            time.sleep(POLL_SECONDS)
 
 
 def _watch(server: _Primary | Replica) -> None:
@@ -339,7 +339,7 @@ def _watch(server: _Primary | Replica) -> None:
             server.poll()
         except Exception as error:  # polled again; requests that need the primary raise their own errors
             server.close(error)
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
 
 
 _replicas = PerProcess(Replicas)

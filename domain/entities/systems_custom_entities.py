@@ -6,11 +6,13 @@ A commit of a definition changes the entity's table in the same database transac
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from django.db import models
 from django.utils.translation import gettext, gettext_lazy
 
+from domain.dataset.commit.validation import row_target
 from domain.entities.behaviour import find_all, line_numbered
 from domain.entities.calculation_uses import refuse_if_used
 from domain.entities.custom_entities import checks, definitions, enumerations, plans
@@ -108,7 +110,7 @@ def plan_of(entity: Record) -> Plan:
     new = None if entity.is_deleted else definitions.read(entity, entity.children("Attributes"))
     others = {name: each for name, each in stored.items() if each.id != entity.id}
     if new is not None:
-        _check(old, new, others)
+        _check(entity, old, new, others)
     elif old is not None:
         _check_unused(entity.dataset, old, others)
     if old is not None:
@@ -147,7 +149,9 @@ def change_the_table_of_owner(attribute: Record) -> None:
         change_the_table(entity)
 
 
-def _check(old: EntityDefinition | None, new: EntityDefinition, others: dict[str, EntityDefinition]) -> None:
+def _check(
+    entity: Record, old: EntityDefinition | None, new: EntityDefinition, others: dict[str, EntityDefinition]
+) -> None:
     if old is not None:
         for member, before, after in (
             ("Name", old.name, new.name),
@@ -162,7 +166,15 @@ def _check(old: EntityDefinition | None, new: EntityDefinition, others: dict[str
     if not found and new.name not in others and (old is None and new.name in repositories):
         found = [("Name", gettext("there is an entity %(name)s already") % {"name": new.name})]
     if found:
-        raise _invalid("; ".join(dict.fromkeys(text.rstrip(".") for _, text in found)) + ".", found[0][0])
+        names = {each.id: each.name or "?" for each in new.attributes}
+        rows = {each.id: each for each in entity.children("Attributes")}
+        details, texts = [], []
+        for place, text in found:
+            id, _, member = place.rpartition("/")
+            row = row_target(rows[id], member) if id else None
+            details.append(errors.Detail(errors.CUSTOM_ENTITY_INVALID, (text,), member, row, entity.key))
+            texts.append((f"{names[id]}: {text}" if id else text).rstrip("."))
+        raise _invalid("; ".join(dict.fromkeys(texts)) + ".", details[0].target, details)
 
 
 def _check_unused(dataset: UnitOfWork, old: EntityDefinition, others: dict[str, EntityDefinition]) -> None:
@@ -190,8 +202,8 @@ def _check_calculations(dataset: UnitOfWork, old: EntityDefinition, new: EntityD
         refuse_if_used(dataset, lambda use: use.repository == old.name and use.name in gone)
 
 
-def _invalid(why: str, target: str | None = None) -> errors.Refused:
-    return errors.Refused(errors.CUSTOM_ENTITY_INVALID, why, target=target)
+def _invalid(why: str, target: str | None = None, details: Sequence[errors.Detail] = ()) -> errors.Refused:
+    return errors.Refused(errors.CUSTOM_ENTITY_INVALID, why, target=target, details=details)
 
 
 @repositories.register
@@ -210,6 +222,7 @@ class CustomEntities(Repository[CustomEntity]):
     validations = (change_the_table,)
     admin = AdminOptions(
         open_collections=frozenset({"Attributes"}),
+        repository_names=frozenset({"owner_repository"}),
         hints={
             "name": gettext_lazy("Custom., a namespace and the name in the plural, for example Custom.Fleet.Cars."),
             "singular_name": gettext_lazy("The name of one of them, for example Car. Empty: the name without s."),

@@ -36,6 +36,7 @@ class AdminOptions:
 
     section            English title of a section of the home page (gettext_noop); "": the section of the namespace
     is_subject         other entities list and show a reference to it first, if it is named as the model (`customer`)
+    text_format        template of an entity's text on pages, such as `{Number} {Title}`; "": its name with its code
     columns            attributes, and values of owned collections, that a list shows first; with the code and the
                        display text's reference among them, a list has no column of the display text
     unlisted           attributes that a list shows neither as columns nor as filters
@@ -52,6 +53,7 @@ class AdminOptions:
 
     section: str = ""
     is_subject: bool = False
+    text_format: str = ""
     columns: tuple[str | CollectionColumn, ...] = ()
     unlisted: frozenset[str] = frozenset()
     shown_first: frozenset[str] = frozenset({"is_active", "active"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
@@ -13,6 +14,7 @@ from django.utils.module_loading import autodiscover_modules
 
 from domain.model.naming import near, set_name
 from domain.model.repository import Repository
+from domain.model.template_syntax import Placeholder, culture_date_pattern, format_value, parse
 from domain.model.values import in_language
 from foundation import errors
 from foundation.catalogue import Catalogue
@@ -142,9 +144,69 @@ class Registry(Catalogue[Repository[Any]]):
         return sorted(self._by_old_type.keys() - self._by_type.keys())
 
 
+def text_members(repository: Repository[Any]) -> list[str]:
+    """The paths of Python names, `driver.name`, that the text of an entity in the admin reads."""
+    paths = _placeholder_paths(repository)
+    return [repository.name_member] if paths is None else [path for path in paths.values() if path]
+
+
+def _placeholder_paths(repository: Repository[Any]) -> dict[Placeholder, str] | None:
+    """Placeholder of the text format → its path, "" for a custom property; None without a format, and for one with
+    calculated attributes or members that are gone.
+    """
+    format = repository.admin.text_format
+    result: dict[Placeholder, str] = {}
+    for part in parse(format):
+        if isinstance(part, str):
+            continue
+        path = "" if part.sigil == "@" else _python_path(repository, part.path)
+        if path is None:
+            return None
+        result[part] = path
+    return result if format else None
+
+
+def _python_path(repository: Repository[Any], names: tuple[str, ...]) -> str | None:
+    """The path of Python names of a path of API names; None if it does not lead to a stored member."""
+    found: list[str] = []
+    for name in names:
+        attribute = repository.attributes.get(name)
+        if attribute is None or attribute.field is None:
+            return None
+        found.append(attribute.python_name)
+        if attribute.is_reference:
+            repository = repositories[attribute.target]
+    return ".".join(found)
+
+
+def _formatted(instance: models.Model, repository: Repository[Any]) -> str:
+    """The text by the text format; "" if it cannot be read from the stored members."""
+    paths = _placeholder_paths(repository)
+    if paths is None:
+        return ""
+    texts = (
+        part if isinstance(part, str) else _placeholder_text(instance, part, paths[part])
+        for part in parse(repository.admin.text_format)
+    )
+    return "".join(texts).strip()
+
+
+def _placeholder_text(instance: Any, placeholder: Placeholder, path: str) -> str:
+    if not path:
+        stored = (instance.custom_property_values or {}).get(placeholder.path[0], {})
+        return str(stored.get("Value") or "")
+    value, language = _member(instance, path), active_language()
+    format = placeholder.format
+    if isinstance(value, datetime.date) and not format:
+        format = culture_date_pattern(language, with_time=isinstance(value, datetime.datetime))
+    return format_value(value, format, language=language)
+
+
 def _in_words(instance: models.Model) -> str:
-    """The text of an entity in the admin: its name in the active language, with its code."""
+    """The text of an entity in the admin: by its text format, else its name in the active language, with its code."""
     repository = repositories.for_model(type(instance))
+    if repository.admin.text_format and (text := _formatted(instance, repository)):
+        return text
     name, code = (_member_text(instance, path) for path in (repository.name_member, repository.code_member))
     if name and code:
         return f"{name} ({code})"
@@ -161,10 +223,16 @@ def _shown_member(instance: models.Model, repository: Repository[Any]) -> str:
     return ""
 
 
-def _member_text(instance: models.Model, path: str) -> str:
+def _member(instance: models.Model, path: str) -> Any:
+    """The value at a path of Python names; the instance for "", None behind a reference that is null."""
     current: Any = instance
     for name in path.split(".") if path else ():
         current = getattr(current, name, None)
+    return current
+
+
+def _member_text(instance: models.Model, path: str) -> str:
+    current = _member(instance, path)
     if isinstance(current, dict):
         return in_language(current, active_language())
     return "" if current is None or current is instance else str(current)

@@ -86,10 +86,7 @@ class Target:
 
 def target_of(sink: EventSink, *, policy: EgressPolicy | None = None) -> Target:
     """The target of a sink. Raises ValueError with a Message."""
-    servers, virtual_host = servers_of(sink.broker, sink.servers, uses_tls=sink.uses_tls)
-    for server in servers:
-        if not _is_listed(server.host, policy or egress_policy()):
-            raise ValueError(Message("the setting {0} must list {1}", POLICY_SETTING, server.host))
+    servers, virtual_host = check_servers(sink, policy=policy)
     check_destination(sink.broker, sink.destination)
     return Target(
         sink.broker,
@@ -100,6 +97,15 @@ def target_of(sink: EventSink, *, policy: EgressPolicy | None = None) -> Target:
         password=sink.password or "",
         virtual_host=virtual_host,
     )
+
+
+def check_servers(sink: EventSink, *, policy: EgressPolicy | None = None) -> tuple[tuple[Server, ...], str]:
+    """As `servers_of`, for servers that EGRESS_ALLOW lists. Raises ValueError with a Message."""
+    servers, virtual_host = servers_of(sink.broker, sink.servers, uses_tls=sink.uses_tls)
+    for server in servers:
+        if not _is_listed(server.host, policy or egress_policy()):
+            raise ValueError(Message("the setting {0} must list {1}", POLICY_SETTING, server.host))
+    return servers, virtual_host
 
 
 def servers_of(broker: str, text: str, *, uses_tls: bool) -> tuple[tuple[Server, ...], str]:

@@ -31,6 +31,8 @@ class RolePermission(models.Model):
         return f"{self.role}: {self.repository}"
 
     def clean(self) -> None:
+        if not self.repository:
+            return  # The field says that it is required.
         try:
             check_grant(self.repository)
         except ValueError as exc:
@@ -62,6 +64,8 @@ class RowPolicy(models.Model):
         return f"{self.role}: {self.repository}"
 
     def clean(self) -> None:
+        if not self.repository or not self.filter:
+            return  # The fields say that they are required.
         field = "repository"
         try:
             check_repository(self.repository)

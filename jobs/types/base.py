@@ -94,29 +94,45 @@ job_types: EnumCatalogue[JobType] = EnumCatalogue("job type", JOB_TYPE)
 
 
 def read_settings(job_type: JobType, text: str | None) -> dict[str, Any]:
-    """The values of JobConfigurations, defaults included. Raises SettingRefused."""
+    """The values of JobConfigurations, defaults included. Raises SettingRefused for the first problem."""
+    for problem in setting_problems(job_type, text):
+        raise problem
+    given = _members(job_type, text)
+    values = ((setting, given.get(setting.name)) for setting in job_type.settings)
+    return {setting.name: setting.default if value is None else value for setting, value in values}
+
+
+def setting_problems(job_type: JobType, text: str | None) -> Iterator[SettingRefused]:
+    """The problems of JobConfigurations, one for each setting that is missing or has a wrong type."""
+    try:
+        given = _members(job_type, text)
+    except SettingRefused as problem:
+        yield problem
+        return
+    for setting in job_type.settings:
+        name, value = setting.name, given.get(setting.name)
+        if value is None:
+            if setting.required:
+                missing = Message("{0} needs {1}, for example {2}", job_type.name, name, job_type.example())
+                yield SettingRefused(name, missing, is_missing=True)
+        elif type(value) is not setting.type or (
+            isinstance(value, list) and not all(isinstance(each, str) for each in value)
+        ):
+            yield SettingRefused(name, Message("{0} must be like {1}", name, setting.example))
+
+
+def _members(job_type: JobType, text: str | None) -> dict[str, Any]:
+    """The members of the JSON object. Raises SettingRefused for other JSON, and for a member that is no setting."""
     try:
         given = orjson.loads(text) if text and text.strip() else {}
     except orjson.JSONDecodeError as exc:
         raise SettingRefused("", Message("it is no JSON: {0}", str(exc))) from exc
     if not isinstance(given, dict):
         raise SettingRefused("", Message("it must be a JSON object, for example {0}", job_type.example() or "{}"))
-    known = {setting.name: setting for setting in job_type.settings}
+    known = [setting.name for setting in job_type.settings]
     for name in given:
         if name not in known:
-            unknown = Message("{0} has no setting {1}.{2}", job_type.name, quoted(name), near(name, known))
-            raise SettingRefused("", unknown)
-    result: dict[str, Any] = {}
-    for name, setting in known.items():
-        value = given.get(name)
-        if value is None:
-            if setting.required:
-                missing = Message("{0} needs {1}, for example {2}", job_type.name, name, job_type.example())
-                raise SettingRefused(name, missing, is_missing=True)
-            value = setting.default
-        elif type(value) is not setting.type or (
-            isinstance(value, list) and not all(isinstance(each, str) for each in value)
-        ):
-            raise SettingRefused(name, Message("{0} must be like {1}", name, setting.example))
-        result[name] = value
-    return result
+            raise SettingRefused(
+                "", Message("{0} has no setting {1}.{2}", job_type.name, quoted(name), near(name, known))
+            )
+    return given

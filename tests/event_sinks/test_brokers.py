@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from event_sinks.admin import EventSinkForm
 from event_sinks.brokers import connected
 from event_sinks.brokers.target import (
     CONTENT_TYPE,
@@ -154,3 +155,12 @@ def test_the_operator_lists_the_hosts(host: str) -> None:
 def test_destinations_that_a_broker_cannot_have(broker: str, text: str) -> None:
     with pytest.raises(ValueError, match="letters"):
         target_of(EventSink(broker=broker, servers="127.0.0.1", destination=text), policy=ALLOWED)
+
+
+def test_the_form_tells_every_fault_and_asks_for_the_password_again(db: None) -> None:
+    form = EventSinkForm(
+        {"name": "x", "broker": "NATS", "servers": "a b", "destination": "two words", "password": "geheim"}
+    )
+    assert {"servers", "destination", "password", "reader"} <= form.errors.keys()
+    assert str(form.errors["destination"][0]).startswith("Letters, digits")
+    assert "stays" not in EventSinkForm().fields["password"].help_text, "there is none yet"

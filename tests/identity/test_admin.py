@@ -222,5 +222,7 @@ def test_a_row_policy_that_cannot_be_applied_is_refused_at_its_field(admin: Clie
     unknown = admin.post(url, {**form, "repository": "Crm.Sales.SalesOrder", "filter": "Void eq false"})
     message = "There is no repository Crm.Sales.SalesOrder. Did you mean Crm.Sales.SalesOrders?"
     assert unknown.context["adminform"].form.errors == {"repository": [message]}
+    empty = admin.post(url, {**form, "repository": "", "filter": ""}).context["adminform"].form.errors
+    assert empty == {"repository": ["This field is required."], "filter": ["This field is required."]}
     admin.post(url, {**form, "filter": "Void eq false"})
     assert RowPolicy.objects.get().filter == "Void eq false"

@@ -37,7 +37,7 @@ def test_a_job_is_made_run_and_its_console_read(live_platform: LivePlatform, chr
         page.select_option("#id_schedule", "Cron")
         page.fill("#id_cron_expression", "0 25 * * *")
         page.click("[name=_continue] >> nth=0")
-        expect(page.locator("body")).to_contain_text("it cannot be read: Bad hour")
+        expect(page.locator("body")).to_contain_text("It cannot be read: Bad hour")
         expect(page.get_by_label("tokens", exact=True)).to_be_checked()
         page.fill("#id_cron_expression", "0 4 * * *")
         page.click("[name=_continue] >> nth=0")

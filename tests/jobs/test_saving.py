@@ -90,6 +90,12 @@ def test_what_cannot_work_is_refused_with_its_reason(api: Api, body: dict[str, A
     assert not JobState.objects.exists()
 
 
+def test_every_missing_setting_is_told(api: Api) -> None:
+    error = error_of(api.post(JOBS, job_body(job_type="DocumentChangeState", JobConfigurations={})))
+    told = {detail["target"] for detail in error["details"]}
+    assert {"JobConfigurations/Repository", "JobConfigurations/State"} <= told
+
+
 def test_names_are_unique(api: Api) -> None:
     make_job(api)
     assert error_of(api.post(JOBS, job_body()))["code"] == 2129

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser
 
-from tests.support.chromium import log_in, watched_page
+from tests.support.chromium import administrators_page, fits, log_in, watched_page
 from tests.support.platform import LivePlatform
 
 pytestmark = [pytest.mark.browser, pytest.mark.process]
@@ -17,6 +17,8 @@ _BOXES = """() => [...document.querySelectorAll('.rule-row .rule-part')].filter(
 _EMPTINESS = """() => [...document.querySelectorAll('.row-cell')]
     .filter(each => each.offsetWidth)
     .map(each => each.getBoundingClientRect().height - each.firstElementChild.getBoundingClientRect().height)"""
+_REPEATED_IDS = """() => [...document.querySelectorAll('[id]')].map(each => each.id)
+    .filter((id, index, all) => all.indexOf(id) !== index)"""
 
 
 def test_fields_messages_and_columns_stay_in_sight(live_platform: LivePlatform, chromium: Browser) -> None:
@@ -33,6 +35,7 @@ def test_fields_messages_and_columns_stay_in_sight(live_platform: LivePlatform, 
             )
             == 0
         )
+        assert not page.locator(".sort-by").is_visible(), "the heads of the columns sort"
 
         page.click("#result_list tbody th a")
         page.wait_for_selector("[name=_save]")
@@ -43,7 +46,30 @@ def test_fields_messages_and_columns_stay_in_sight(live_platform: LivePlatform, 
         assert page.eval_on_selector(".rule-row .errorlist", "each => each.offsetWidth") > 200
 
         page.set_viewport_size({"width": 390, "height": 844})
+        for path in ("/sys/resource-monitor", "/admin/domain/documentdistributedamount/add/"):
+            page.goto(path)
+            assert fits(page), path
         page.goto("/admin/domain/salesorder/")
+        assert page.locator(".sort-by").is_visible()
         page.click("#result_list tbody th a")
         page.wait_for_selector("#content form")
         assert max(page.evaluate(_EMPTINESS)) < 100
+
+
+def test_a_page_has_landmarks_names_and_an_id_for_each_element(live_platform: LivePlatform, chromium: Browser) -> None:
+    with administrators_page(chromium, live_platform.base_url) as page:
+        page.goto("/admin/domain/product/")
+        assert page.get_by_role("main").count() == 1
+        assert page.get_by_role("textbox", name="Search").count() == 1
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.activeElement.id") == "content", "the first link leads over the menu"
+        page.locator("#result_list tbody a").first.click()
+        page.wait_for_selector("#content form")
+        assert page.evaluate(_REPEATED_IDS) == []
+        page.goto("/admin/domain/customentity/add/")
+        assert page.evaluate(_REPEATED_IDS) == []
+        answer = page.goto("/id/account/view-as/stop")
+        assert answer is not None
+        assert answer.status == 405
+        assert page.locator("h1").inner_text() == "This address is not a page"

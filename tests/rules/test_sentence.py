@@ -205,7 +205,7 @@ def test_the_sentence_offers_what_the_repository_has(admin: Client, world: World
         (ORDERS, "Customer", 'data-field-name="customer"', "Greater_Than"),
         (ORDERS, "Customer.Party", 'data-model-name="customer"', "Greater_Than"),
         ("Crm.Sales.SalesOrderLines", "LineNo", 'type="number"', "Like"),
-        ("Crm.Sales.SalesOrderLines", "UnitPrice", 'type="number"', "Like"),
+        ("Crm.Sales.SalesOrderLines", "UnitPrice", 'inputmode="decimal"', "Like"),
         (ORDERS, "DocumentNotes", 'type="text"', ""),
         (PRODUCTS, "Name", 'type="text"', "Greater_Than"),
     ],

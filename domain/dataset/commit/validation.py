@@ -122,7 +122,7 @@ def _missing_error(missing: list[tuple[Record, list[str]]]) -> errors.Refused:
             errors.REQUIRED_MISSING,
             (record.repository.entity_type, name),
             target=name,
-            row=_row(record, name),
+            row=row_target(record, name),
             about=record.key,
         )
         for record, names in missing[:_MAX_NAMED]
@@ -145,7 +145,7 @@ def _missing_error(missing: list[tuple[Record, list[str]]]) -> errors.Refused:
     return errors.Refused(errors.VALIDATION_FAILED, summary, details=details)
 
 
-def _row(record: Record, name: str) -> str | None:
+def row_target(record: Record, name: str) -> str | None:
     """The row of the attribute on an admin page of the owner (foundation.errors.Detail); None for a root's."""
     owner = record.parent
     if owner is None:

@@ -119,7 +119,7 @@ def _declare(
         "model": model,
         "api_names": {each.python_name: each.name for each in definition.attributes},
         "children": tuple(Child(each.collection, each.name) for each in sorted(children, key=lambda each: each.name)),
-        "admin": AdminOptions(columns=tuple(_columns(definition))),
+        "admin": AdminOptions(text_format=definition.display_format, columns=tuple(_columns(definition))),
         "definition_version": definition.version,
         "former_attributes": {each.name: each.former for each in definition.attributes if each.former},
     }

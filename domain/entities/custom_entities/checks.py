@@ -43,7 +43,10 @@ _NOT_INDEXED = frozenset({"MultilanguageText", "Picture"})
 
 
 def problems(definition: EntityDefinition, others: Mapping[str, EntityDefinition]) -> Iterator[tuple[str, str]]:
-    """(API name of the member at fault, sentence) of each problem. others: the other definitions by name."""
+    """(API name of the member at fault, sentence) of each problem. others: the other definitions by name.
+
+    A member of an attribute is `guid/Name`, with the guid of the attribute.
+    """
     yield from _names(definition, others)
     yield from _type_name(definition, others)
     yield from _document(definition)
@@ -51,7 +54,7 @@ def problems(definition: EntityDefinition, others: Mapping[str, EntityDefinition
     yield from _collections(definition, others)
     for attribute in definition.attributes:
         for target, problem in _attribute(definition, attribute, others):
-            yield target, f"{attribute.name or '?'}: {problem}"
+            yield f"{attribute.id}/{target}", problem
     if len(definition.attributes) > _MOST_ATTRIBUTES:
         yield "Attributes", _("it has more than %(most)s attributes") % {"most": _MOST_ATTRIBUTES}
     yield from _doubles(definition)

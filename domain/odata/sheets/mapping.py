@@ -100,7 +100,7 @@ def repository_of(sheet: str, mapping: SheetMapping) -> Repository[Any]:
         if name:
             reason = Message("there is no repository {0}; name it in a mapping", quoted(name))
         else:
-            reason = Message("its repository is not named; name it in {0} or a mapping", "repository")
+            reason = Message("no set is named for it; choose one ({0}) or use a mapping", "repository")
         raise broken(Message("sheet {0}", sheet or "CSV"), reason)
     return found
 

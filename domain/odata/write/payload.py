@@ -110,8 +110,12 @@ class PayloadReader:
         *,
         default: Action | None = None,
         within: Within | None = None,
+        member: str = "@erpnet.action",
     ) -> Record | None:
-        """Run `@erpnet.action`, else the default action. None if no entity was found and the action allows that."""
+        """Run `@erpnet.action`, else the default action. None if no entity was found and the action allows that.
+
+        member: named by the error for a wrong number of entities; a reference, for the body of its target.
+        """
         finder = Finder(self.dataset, self.references, repository, within)
         # Nested objects: `find` if the body only identifies an entity, else `merge` (spec 14.1).
         action = self.action_of(body) or default or ("find" if names_only(repository, body) else "merge")
@@ -123,7 +127,7 @@ class PayloadReader:
             self.dataset.lookups.lock(lookup)
         matches = finder.find(body, lookup)
         if action == "findSingle" and len(matches) > 1:
-            raise _find_failed(lookup, repository, matches, Message("exactly one"))
+            raise _find_failed(member, lookup, repository, matches, Message("exactly one"))
         is_none = not matches or (action == "findSingleOrNull" and len(matches) > 1)
         record = None if is_none else matches[0]
         if record is None:
@@ -134,7 +138,7 @@ class PayloadReader:
                 if lookup is not None:
                     self.dataset.lookups.remember(created, lookup)
                 return created
-            raise _find_failed(lookup, repository, [], "one")
+            raise _find_failed(member, lookup, repository, [], "one")
         self._check_type(record, body)
         if action == "delete":
             self.delete(record, body)
@@ -223,7 +227,7 @@ class PayloadReader:
             if reference is not None and not (set(value) - {"@odata.id", "@id", "@odata.type", "@odata.etag"}):
                 self._bind(record, attribute, reference)
                 return
-            target = self.apply(declared, value)
+            target = self.apply(declared, value, member=attribute.name)
             self.dataset.set(record, attribute, None if target is None or target.is_deleted else target.id)
         else:
             raise errors.BadRequest(
@@ -301,7 +305,7 @@ class PayloadReader:
         lookup = finder.lookup_of(item)
         matches = finder.find(item, lookup)
         if not matches:
-            raise _find_failed(lookup, repository, [], "one")
+            raise _find_failed("@erpnet.action", lookup, repository, [], "one")
         self.delete(matches[0], item)
 
     def delete(self, record: Record, body: Mapping[str, Any]) -> None:
@@ -385,10 +389,10 @@ def _check_annotations(body: Mapping[str, Any]) -> None:
 
 
 def _find_failed(
-    lookup: LookupKey | None, repository: Repository[Any], matches: list[Record], expected: str
+    member: str, lookup: LookupKey | None, repository: Repository[Any], matches: list[Record], expected: str
 ) -> errors.Refused:
     """The error for a wrong number of matches, with the search values and the matching entities."""
     by = "" if lookup is None else f" {lookup.describe()}"
     paths = ", ".join(reference_path(record.repository, record.id) for record in matches)
     which = f"{by}: {paths}" if paths else by
-    return errors.Refused(errors.FIND_FAILED, "@erpnet.action", len(matches), repository.entity_type, expected, which)
+    return errors.Refused(errors.FIND_FAILED, member, len(matches), repository.entity_type, expected, which)

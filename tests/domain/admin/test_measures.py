@@ -91,3 +91,25 @@ def test_a_discount_is_entered_in_per_cent(live_platform: LivePlatform, chromium
             assert discount.input_value() == typed
         assert page.locator(".field-total_line_amount .readonly").inner_text() == total
         assert total.endswith(" EUR")
+
+
+@pytest.mark.browser
+@pytest.mark.process
+def test_a_number_has_a_point_or_a_comma(live_platform: LivePlatform, chromium: Browser) -> None:
+    with administrators_page(chromium, live_platform.base_url, locale="de-DE") as page:
+        page.goto(f"{LIST}?q=0000000002")
+        page.locator("#result_list tbody a").first.click()
+        price = page.locator("[name=Lines-0-unit_price]")
+        before = price.input_value()
+        for typed, kept in (("79,25", "79,25"), ("1.079,25", "1079,25"), ("79.25", "79,25"), (before, before)):
+            # Keys, as a person has: an input of the type number drops a comma.
+            price.fill("")
+            price.press_sequentially(typed)
+            page.click("[name=_continue] >> nth=0")
+            page.wait_for_load_state()
+            assert price.input_value() == kept
+        price.fill("1.250")
+        page.click("[name=_continue] >> nth=0")
+        page.wait_for_load_state()
+        assert "1250" in page.locator(".errorlist").first.inner_text(), "refused: it could be one and a quarter"
+        assert price.input_value() == "1.250"

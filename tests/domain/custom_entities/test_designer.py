@@ -121,8 +121,21 @@ def test_other_refusals_are_shown_at_their_fields(boss: Client) -> None:
     data = form_of(boss)
     data[f"{row_of(data, 'Brand')}-name"] = "Id"
     html = boss.post(change_url(), data).content.decode()
-    assert "this name is reserved" in html
+    assert "This name is reserved" in html
     assert "What will happen" not in html
+
+
+def test_each_fault_is_shown_at_its_field(boss: Client) -> None:
+    data = form_of(boss)
+    row = row_of(data, "Brand")
+    data |= {"display_format": "{Nothing}", "code_attribute": "Nowhere", f"{row}-max_length": "0"}
+    answer = boss.post(change_url(), data)
+    errors = answer.context["adminform"].form.errors
+    assert {"display_format", "code_attribute"} <= errors.keys()
+    assert errors["code_attribute"] == ["There is no attribute Nowhere"]
+    rows = answer.context["inline_admin_formsets"][0].formset
+    (found,) = [each.errors for each in rows.forms if each.prefix == row]
+    assert list(found) == ["max_length"]
 
 
 def test_an_entity_with_rows_is_removed_after_its_plan_was_confirmed(boss: Client) -> None:

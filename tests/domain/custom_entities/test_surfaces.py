@@ -132,3 +132,11 @@ def test_a_list_shows_the_attributes_in_their_order(admin: Api, browser: Client)
     heads = re.findall(r'class="[^"]*column-(\w+)', page)
     assert heads[1:] == ["code", "title", "brand", "doors", "consumption", "currency"]
     assert "Škoda" in page
+
+
+def test_pages_show_the_display_format(admin: Api, browser: Client) -> None:
+    row = admin.create(CARS, {"Code": "A-001", "Title": {"EN": "Blue"}})
+    assert admin.read(f"{row['@odata.id']}?$select=DisplayText")["DisplayText"] == "A-001 Blue"
+    page = browser.get(f"/admin/custom/car/{id_of(row)}/change/").content.decode()
+    assert "A-001 Blue" in page
+    assert "Blue (A-001)" not in page

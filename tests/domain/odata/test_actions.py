@@ -101,6 +101,7 @@ def test_a_reference_to_what_is_not_there_yet(api: Api, world: World, action: st
 def test_a_reference_that_must_be_there_is_refused(api: Api, world: World, action: str) -> None:
     refused = api.patch(f"{PRODUCTS}({world.product})", _nested(world, {"@erpnet.action": action, "Code": "G2"}))
     assert (refused.status_code, error_of(refused)["type"]) == (500, "FindFailed")
+    assert error_of(refused)["message"].startswith("ProductGroup: 0 entities of General_Products_ProductGroup match")
 
 
 def test_nested_objects_are_found_when_only_search_properties_are_given_else_merged(api: Api, world: World) -> None:
