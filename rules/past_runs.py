@@ -196,7 +196,8 @@ def _record(
     old: str | None,
 ) -> Record:
     """The entity with the change pending, in the dataset."""
-    before: dict[str, Any] = in_present_form(repository, orjson.loads(old)) if old else {}
+    stored: dict[str, Any] = orjson.loads(old) if old else {}
+    before = in_present_form(repository.former_attributes, repository.attributes, stored)
     values: dict[str, Any] = {name: None for name, each in repository.attributes.items() if each.field is not None}
     values |= dict(_deserialized(repository, before))
     record = Record(dataset, repository, id, _STATES[operation], values)  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ from django.db import models
 
 from domain.model.admin_options import AdminOptions
 from domain.model.attributes import Calculation, Child, DescribedEntity, LateDefault, Validation
-from domain.model.former_attributes import FormerAttribute
+from domain.model.former_attributes import FormerAttributes
 from domain.model.naming import set_name
 from foundation.models import PolymorphicRoot
 
@@ -103,7 +103,7 @@ class Declaration(Generic[M]):
     authored: ClassVar[bool] = False
     is_document: ClassVar[bool] = False
     definition_version: ClassVar[int] = 0
-    former_attributes: ClassVar[Mapping[str, tuple[FormerAttribute, ...]]] = {}
+    former_attributes: ClassVar[FormerAttributes] = {}
     abstract: ClassVar[bool] = False
     cache_version: ClassVar[str] = ""
     admin: ClassVar[AdminOptions] = AdminOptions()

@@ -16,7 +16,6 @@ from foundation.kinds import Kind
 
 if TYPE_CHECKING:
     from domain.model.attributes import Attribute
-    from domain.model.repository import Repository
 
 #: Key of the version of the definition in the stored values of an entity.
 DEFINITION = "@definition"
@@ -50,18 +49,23 @@ class FormerAttribute:
         return value
 
 
-def in_present_form(repository: Repository[Any], values: dict[str, Any]) -> dict[str, Any]:
+#: API name of an attribute → what it was, the oldest first: `former_attributes` of a repository.
+FormerAttributes = Mapping[str, tuple[FormerAttribute, ...]]
+
+
+def in_present_form(
+    former_attributes: FormerAttributes, attributes: Mapping[str, Attribute], values: dict[str, Any]
+) -> dict[str, Any]:
     """The stored values of an entity as values of its present attributes."""
     version = values.get(DEFINITION, 0)
     result = {name: value for name, value in values.items() if name != DEFINITION}
-    for name, formers in repository.former_attributes.items():
+    for name, formers in former_attributes.items():
         former = next((each for each in formers if version < each.until), None)
         if former is not None:
-            result[name] = former.value(repository.attributes[name], values)
+            result[name] = former.value(attributes[name], values)
     return result
 
 
-def former_names(repository: Repository[Any], name: str) -> tuple[str, ...]:
+def former_names(former_attributes: FormerAttributes, name: str) -> tuple[str, ...]:
     """The other names under which stored values may have the attribute."""
-    formers = repository.former_attributes.get(name, ())
-    return tuple({each.name for each in formers} - {"", name})
+    return tuple({each.name for each in former_attributes.get(name, ())} - {"", name})

@@ -71,7 +71,7 @@ def versions_of(repository: Repository[Any], id: str, limit: int) -> list[Versio
         names = [
             each.name
             for each in shown_attributes(repository)
-            if not changed.keys().isdisjoint((each.name, *former_names(repository, each.name)))
+            if not changed.keys().isdisjoint((each.name, *former_names(repository.former_attributes, each.name)))
         ]
         names += [name for name in changed if name.startswith("@")]
         if row.operation == "Update":
@@ -139,7 +139,9 @@ def documents_at(record: Record, numbers: Collection[int]) -> dict[int, Document
             if operation == "Create":
                 state.pop((name, entity), None)
             elif old is not None:
-                state[name, entity] = in_present_form(repositories[name], orjson.loads(old))
+                known = repositories[name]
+                values = orjson.loads(old)
+                state[name, entity] = in_present_form(known.former_attributes, known.attributes, values)
     for wanted in numbers:
         result.setdefault(wanted, _tree(record.repository, record.id, state))
     return result

@@ -80,7 +80,7 @@ def hidden_references(access: Access) -> Iterator[tuple[str, tuple[str, ...]]]:
             key
             for name, reference in repository.references.items()
             if not access.readable(repositories[reference.target]) or access.restricts(repositories[reference.target])
-            for key in (name, *former_names(repository, name))
+            for key in (name, *former_names(repository.former_attributes, name))
         )
         codes = [f"@{known.code}" for known in definitions(repository.name).values() if access.restricts_values(known)]
         if codes:
