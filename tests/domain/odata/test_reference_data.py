@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 
 from domain.dataset.unit.autoflush import rolled_back
 from domain.entities.general_product_groups import ProductGroup
+from foundation import cache_versions
 from platform_site.middleware import QueryCounter
 from tests.domain.odata.test_writing import GROUPS, PRODUCTS
 from tests.rules.cast import World, dataset
@@ -124,6 +125,23 @@ def test_a_part_gives_its_cached_root_a_new_version(api: Api, world: World) -> N
     api.create("General_Contacts_PartyBankAccounts", {"Party": {"@odata.id": path}, "BankAccountCode": "BG1"})
     assert api.patch(path, {"WorkingTime": "9-18"}).status_code == 204
     assert api.read(path)["WorkingTime"] == "9-18"
+
+
+def test_what_runs_after_a_commit_sees_all_of_it(
+    transactional_db: None, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if it was to run before the transaction had changed the row."""
+    monkeypatch.setattr(cache_versions, "CHECK_SECONDS", 3600.0)
+    assert code_of_group(world) == "G1"
+    seen: list[str] = []
+    with transaction.atomic():
+        transaction.on_commit(lambda: seen.append(code_of_group(world)))
+        ds = dataset(world.context)
+        group = ds.load(GROUP_REPOSITORY, world.group)
+        assert group is not None
+        ds.assign(group, "Code", "G2")
+        ds.commit()
+    assert seen == ["G2"]
 
 
 def code_of_group(world: World) -> str:
