@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import connection, connections, transaction
+from django.db.models import F
 
+from domain.dataset.commit.retries import ConcurrentUpdate, RetryState
+from domain.dataset.tables.row_storage import RowStorage
 from domain.dataset.unit.autoflush import rolled_back
 from domain.entities.general_product_groups import ProductGroup
-from foundation import cache_versions
+from domain.model.reference_data import CACHE_VERSION
+from foundation import cache_versions, errors
 from platform_site.middleware import QueryCounter
 from tests.domain.odata.test_writing import GROUPS, PRODUCTS
 from tests.rules.cast import World, dataset
@@ -127,6 +133,30 @@ def test_a_part_gives_its_cached_root_a_new_version(api: Api, world: World) -> N
     assert api.read(path)["WorkingTime"] == "9-18"
 
 
+def test_a_repeated_write_sees_what_others_wrote_before_it_had_the_lock(
+    transactional_db: None, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise it would have the wrong version again, and at last refuse the caller."""
+    if not connection.features.has_select_for_update:
+        pytest.skip("On SQLite a repeated write takes the lock before it reads the cache versions.")
+    monkeypatch.setattr(cache_versions, "CHECK_SECONDS", 3600.0)
+    first = dataset(world.context).load(GROUP_REPOSITORY, world.group)
+    assert first is not None
+    retry = RetryState()
+    assert retry.should_repeat(ConcurrentUpdate(errors.VERSION_CONFLICT, "", "", "", record=first))
+    lock_versions = RowStorage.lock_versions
+
+    def lock_after_another_node(storage: RowStorage, ids: Sequence[str]) -> dict[str, int]:
+        in_another_connection(lambda: commit_of_another_node(world))
+        return lock_versions(storage, ids)
+
+    monkeypatch.setattr(RowStorage, "lock_versions", lock_after_another_node)
+    with retry.transaction():
+        again = dataset(world.context).load(GROUP_REPOSITORY, world.group)
+        assert again is not None
+        assert (again.code, again.version) == ("OTHER", first.version + 1)
+
+
 def test_what_runs_after_a_commit_sees_all_of_it(
     transactional_db: None, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,3 +178,27 @@ def code_of_group(world: World) -> str:
     group = dataset(world.context).load(GROUP_REPOSITORY, world.group)
     assert group is not None
     return str(group.code)
+
+
+def commit_of_another_node(world: World) -> None:
+    """A change of the group, which this process is not told of."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        ProductGroup.objects.filter(pk=world.group).update(code="OTHER", object_version=F("object_version") + 1)
+        cursor.execute("UPDATE foundation_cacheversion SET value = value + 1 WHERE name = %s", [CACHE_VERSION])
+
+
+def in_another_connection(work: Callable[[], None]) -> None:
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:
+            failures.append(error)
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert failures == []
