@@ -16,6 +16,7 @@ from domain.dataset.unit.autoflush import rolled_back
 from domain.entities.general_product_groups import ProductGroup
 from domain.model.reference_data import CACHE_VERSION
 from foundation import cache_versions, errors
+from foundation.guids import new_guid
 from platform_site.middleware import QueryCounter
 from tests.domain.odata.test_writing import GROUPS, PRODUCTS
 from tests.rules.cast import World, dataset
@@ -202,3 +203,18 @@ def in_another_connection(work: Callable[[], None]) -> None:
     thread.start()
     thread.join()
     assert failures == []
+
+
+@pytest.mark.parametrize("unknown, statements", [(5, 0), (50, 1)])
+def test_a_result_is_cached_for_few_keys_only(world: World, unknown: int, statements: int) -> None:
+    """Otherwise a caller could fill the memory with lists of unknown keys."""
+    keys = [world.unit, *(new_guid() for _ in range(unknown))]
+
+    def load() -> None:
+        assert list(dataset(world.context).load_many("General.Products.MeasurementUnits", keys)) == [world.unit]
+
+    load()
+    counter = QueryCounter()
+    with connection.execute_wrapper(counter):
+        load()
+    assert counter.count == statements
