@@ -227,6 +227,8 @@ def _unfinished() -> tuple[_Bump, ...]:
     bumps = tuple(made for made in _own.bumps if id(made) in waiting)
     if len(bumps) != len(_own.bumps):
         _own.bumps, _own.view = bumps, None
+        # Hooks of the same commit may run before those of the bumps, and must see what it has changed.
+        expire()
     return _own.bumps
 
 

@@ -253,8 +253,11 @@ def write_change_feed(dataset: ChangeTracker, result: CommitResult) -> None:
 
 
 def bump_cache_versions(dataset: ChangeTracker, result: CommitResult) -> None:
-    """Bump the cache versions (Repository.cache_version) of the written entities."""
-    written = {record.repository for record in (*result.inserted, *result.updated, *result.deleted)}
+    """Bump the cache versions (Repository.cache_version) of the written entities, and of touched roots, whose rows have
+    a new version: those of parts of a supertype, such as bank accounts, do not have their root's cache version.
+    """
+    all_written = (*result.inserted, *result.updated, *result.deleted, *result.touched)
+    written = {record.repository for record in all_written}
     names = {cache_version_of(repository) for repository in written}
     for name in sorted(names - {""}):
         cache_versions.bump(name)

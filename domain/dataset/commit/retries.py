@@ -19,7 +19,7 @@ from domain.database.postgresql import sqlstate
 from domain.dataset.lookups.advisory_locks import AdvisoryLocks
 from domain.dataset.records.record import Record
 from domain.dataset.tables.row_storage import row_storage_of
-from domain.dataset.tables.write_transaction import ConflictingCommit, write_transaction
+from domain.dataset.tables.write_transaction import ConflictingCommit, check_cache_versions, write_transaction
 from domain.model.registry import repositories
 from foundation import dry_runs, errors
 
@@ -98,6 +98,8 @@ class RetryState:
         self.locks.lock_again()
         for identity in sorted({identity for identity, _ in self._rows}):
             row_storage_of(repositories[identity]).lock_versions([id for name, id in self._rows if name == identity])
+        # While it waited for the locks, others may have changed rows that this process has cached.
+        check_cache_versions()
 
     def should_repeat(self, error: Exception) -> bool:
         """Whether the attempt failed because of a concurrent write. Records what the next attempt must lock."""

@@ -18,8 +18,9 @@ from domain.model.registry import cache_version_of, repositories
 from domain.model.repository import Repository
 from foundation.versioned_cache import VersionedCache
 
-#: Maximum of cached results, each of few and short rows, so that callers cannot fill the memory.
+#: Maximum of cached results, each of few and short rows for few keys, so that callers cannot fill the memory.
 _CACHED: Final = 1000
+_KEYS: Final = 20
 _ROWS: Final = 20
 _CHARACTERS: Final = 10_000
 
@@ -50,17 +51,17 @@ def bypassed() -> Iterator[None]:
         _bypass.is_on = before
 
 
-def read(repository: Repository[Any], key: Hashable, fetch: Callable[[], Rows], *, fresh: bool) -> Rows:
+def read(repository: Repository[Any], key: tuple[Hashable, ...], fetch: Callable[[], Rows], *, fresh: bool) -> Rows:
     """The rows that `fetch` reads from the repository; those of reference data may come from the cache.
 
-    key     identifies the query among those of the repository
+    key     identifies the query among those of the repository; one of more than _KEYS items is not cached
     fresh   read them from the database: this transaction has written rows, and not yet bumped the cache version
     The caller may change the values.
     """
-    if fresh or _bypass.is_on or cache_version_of(repository) != CACHE_VERSION:
+    if fresh or _bypass.is_on or len(key) > _KEYS or cache_version_of(repository) != CACHE_VERSION:
         return fetch()
     cached = _cache.get()  # before the query: rows that change meanwhile belong to another cache version
-    key = repository.name, key
+    key = repository.name, *key
     rows = cached.get(key)
     if rows is None:
         rows = fetch()
@@ -79,5 +80,8 @@ def forget() -> None:
 
 def _are_small(rows: Rows) -> bool:
     """Whether the rows are few and short; an empty result is not cached, since a caller may ask for any key."""
-    texts = (str(value) for row in rows.values() for value in (*row.values.values(), row.custom))
-    return 0 < len(rows) <= _ROWS and sum(map(len, texts)) <= _CHARACTERS
+    if not 0 < len(rows) <= _ROWS:
+        return False
+    values = (value for row in rows.values() for value in (*row.values.values(), row.custom))
+    # Pictures are bytes; their text would be four times as long, and built at each read, since they are not cached.
+    return sum(len(value if isinstance(value, str | bytes) else str(value)) for value in values) <= _CHARACTERS

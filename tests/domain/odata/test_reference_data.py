@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import inspect
+import threading
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, connections, transaction
+from django.db.models import F
 
+from domain.dataset.commit.retries import ConcurrentUpdate, RetryState
+from domain.dataset.tables.row_storage import RowStorage
 from domain.dataset.unit.autoflush import rolled_back
 from domain.entities.general_product_groups import ProductGroup
+from domain.model.reference_data import CACHE_VERSION
+from foundation import cache_versions, errors
+from foundation.guids import new_guid
 from platform_site.middleware import QueryCounter
 from tests.domain.odata.test_writing import GROUPS, PRODUCTS
 from tests.rules.cast import World, dataset
 from tests.support.api import Api, id_of
 
 UNITS = "General_Products_MeasurementUnits"
+LOCATIONS = "General_Contacts_CompanyLocations"
+GROUP_REPOSITORY = "General.Products.ProductGroups"
 
 
 def unit_of_new_product(api: Api, world: World, number: str) -> str:
@@ -105,13 +116,106 @@ def test_a_cached_row_costs_no_statement(api: Api, world: World, units: tuple[st
 def test_rows_that_are_rolled_back_are_not_cached(world: World) -> None:
     """Queries on pending changes write them, and take them back without a commit."""
 
-    def code() -> str:
-        group = dataset(world.context).load("General.Products.ProductGroups", world.group)
-        assert group is not None
-        return str(group.code)
-
     with rolled_back() as begin:
         begin()
         ProductGroup.objects.update(code="PENDING")
-        assert code() == "PENDING"
-    assert code() == "G1"
+        assert code_of_group(world) == "PENDING"
+    assert code_of_group(world) == "G1"
+
+
+def test_a_part_gives_its_cached_root_a_new_version(api: Api, world: World) -> None:
+    """The owner of a bank account may be any party, so the account itself is no reference data."""
+    company = api.read("General_EnterpriseCompanies?$select=Company&$top=1")["value"][0]["Company"]
+    location = api.create(LOCATIONS, {"LocationName": {"EN": "Shop"}, "Company": company})
+    path = f"{LOCATIONS}({location['Id']})"
+    assert api.patch(path, {"WorkingTime": "9-17"}).status_code == 204
+    assert api.patch(path, {"WorkingTime": "9-17"}).status_code == 204  # caches the row
+    api.create("General_Contacts_PartyBankAccounts", {"Party": {"@odata.id": path}, "BankAccountCode": "BG1"})
+    assert api.patch(path, {"WorkingTime": "9-18"}).status_code == 204
+    assert api.read(path)["WorkingTime"] == "9-18"
+
+
+def test_a_repeated_write_sees_what_others_wrote_before_it_had_the_lock(
+    transactional_db: None, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise it would have the wrong version again, and at last refuse the caller."""
+    if not connection.features.has_select_for_update:
+        pytest.skip("On SQLite a repeated write takes the lock before it reads the cache versions.")
+    first = dataset(world.context).load(GROUP_REPOSITORY, world.group)
+    assert first is not None
+    retry = RetryState()
+    assert retry.should_repeat(ConcurrentUpdate(errors.VERSION_CONFLICT, "", "", "", record=first))
+    lock_versions = RowStorage.lock_versions
+
+    def lock_after_another_node(storage: RowStorage, ids: Sequence[str]) -> dict[str, int]:
+        in_another_connection(lambda: commit_of_another_node(world))
+        return lock_versions(storage, ids)
+
+    monkeypatch.setattr(RowStorage, "lock_versions", lock_after_another_node)
+    with retry.transaction():
+        again = dataset(world.context).load(GROUP_REPOSITORY, world.group)
+        assert again is not None
+        assert (again.code, again.version) == ("OTHER", first.version + 1)
+
+
+def test_what_runs_after_a_commit_sees_all_of_it(
+    transactional_db: None, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if it was to run before the transaction had changed the row."""
+    # As outside of tests: only the hook of a bump, which runs later, expires what the process knows.
+    monkeypatch.setattr(cache_versions, "bump", inspect.unwrap(cache_versions.bump))
+    assert code_of_group(world) == "G1"
+    seen: list[str] = []
+    with transaction.atomic():
+        transaction.on_commit(lambda: seen.append(code_of_group(world)))
+        ds = dataset(world.context)
+        group = ds.load(GROUP_REPOSITORY, world.group)
+        assert group is not None
+        ds.assign(group, "Code", "G2")
+        ds.commit()
+    assert seen == ["G2"]
+
+
+def code_of_group(world: World) -> str:
+    group = dataset(world.context).load(GROUP_REPOSITORY, world.group)
+    assert group is not None
+    return str(group.code)
+
+
+def commit_of_another_node(world: World) -> None:
+    """A change of the group, which this process is not told of."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        ProductGroup.objects.filter(pk=world.group).update(code="OTHER", object_version=F("object_version") + 1)
+        cursor.execute("UPDATE foundation_cacheversion SET value = value + 1 WHERE name = %s", [CACHE_VERSION])
+
+
+def in_another_connection(work: Callable[[], None]) -> None:
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:
+            failures.append(error)
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert failures == []
+
+
+@pytest.mark.parametrize("unknown, statements", [(5, 0), (50, 1)])
+def test_a_result_is_cached_for_few_keys_only(world: World, unknown: int, statements: int) -> None:
+    """Otherwise a caller could fill the memory with lists of unknown keys."""
+    keys = [world.unit, *(new_guid() for _ in range(unknown))]
+
+    def load() -> None:
+        assert list(dataset(world.context).load_many("General.Products.MeasurementUnits", keys)) == [world.unit]
+
+    load()
+    counter = QueryCounter()
+    with connection.execute_wrapper(counter):
+        load()
+    assert counter.count == statements
