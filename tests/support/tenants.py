@@ -19,6 +19,7 @@ from typing import Any
 import psutil
 import requests
 
+from foundation import private_files
 from platform_site.environment import SETTINGS
 from platform_site.tenants.directory import Tenant
 from tests.support.instances import prepared_instance
@@ -71,7 +72,7 @@ class Pool:
         ignored = shutil.ignore_patterns("static", "metrics", "cache", *(_SECRETS if own_keys else ()))
         shutil.copytree(original, tenant.data, ignore=ignored)
         if own_keys:
-            (tenant.data / "secret_key").write_text(secrets.token_urlsafe(50))
+            private_files.write(tenant.data / "secret_key", secrets.token_urlsafe(50).encode())
             with closing(sqlite3.connect(tenant.data / "platform.sqlite3")) as database:
                 for table in _SIGNED:
                     database.execute(f"DELETE FROM {table}")
