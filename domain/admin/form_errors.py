@@ -98,7 +98,7 @@ def show_row_errors(formset: Any, collection: str, error: PlatformError) -> None
         if form is not None:
             _add(form, repository, row.attribute, code, message)
         else:
-            formset._non_form_errors.append(sentence(message))
+            formset._non_form_errors.append(_sentence(code, message))
 
 
 def _add(form: EntityForm, repository: Repository[Any], target: str | None, code: ErrorCode, message: str) -> None:
@@ -109,7 +109,7 @@ def _add(form: EntityForm, repository: Repository[Any], target: str | None, code
     """
     field = _field(form, repository, target)
     if field is None:
-        form.add_error(None, sentence(message))
+        form.add_error(None, _sentence(code, message))
         return
     if code is errors.DUPLICATE_VALUE:
         taken = form.instance.unique_error_message(form._meta.model, (field,))
@@ -120,7 +120,7 @@ def _add(form: EntityForm, repository: Repository[Any], target: str | None, code
     if code is errors.REQUIRED_MISSING:
         reason = str(forms.Field.default_error_messages["required"])
     refuse = getattr(form.fields[field].widget, "refuse", None)
-    reason = sentence(reason)
+    reason = _sentence(code, reason)
     form.add_error(field, refuse(part, reason) if refuse and part else reason)
 
 
@@ -128,6 +128,11 @@ def reason_shown(code: ErrorCode, message: str) -> str:
     """The message without the code's prefix, such as "The rule cannot be saved:"."""
     before, placeholder, after = gettext(code.message_format).partition("{0}")
     return message.removeprefix(before) if placeholder and not after else message
+
+
+def _sentence(code: ErrorCode, message: str) -> str:
+    """The message as a sentence; that of a rule or script as its author wrote it."""
+    return message if code.message_format == "{0}" else sentence(message)
 
 
 def _is_deleted(formset: Any, form: Any) -> bool:
