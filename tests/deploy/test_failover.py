@@ -174,6 +174,8 @@ def survive(cluster: PatroniCluster, directory: Path, receiver: LoopbackReceiver
         with writing(instance, repeating, seed):
             waits = kill_primaries(cluster, instance, kills, seed)
         primary_of(cluster)
+        if instance.odd:
+            print("".join(platform.output))
         assert instance.odd == [], Counter(instance.odd).most_common(5)
         ended = requests.post(f"{platform.odata_url}EndTransaction", json={"commit": True}, headers=inside, timeout=60)
         assert ended.status_code < 300, ended.text

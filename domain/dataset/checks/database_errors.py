@@ -26,8 +26,13 @@ _BUSY = ("locked", "busy", "deadlock", "could not serialize", "lock timeout", "c
 #: SQLSTATE classes and states of a PostgreSQL server that refuses or ends connections: connection exceptions, too many
 #: connections, shutdown, crash, start-up.
 _UNREACHABLE = ("08", "53300", "57P01", "57P02", "57P03")
-#: psycopg's own messages, which have no SQLSTATE.
-_NO_CONNECTION = ("connection failed", "connection is closed", "server closed the connection", "connection timeout")
+#: Messages of psycopg and libpq about a lost connection, which have no SQLSTATE. With TLS, libpq reports the end of a
+#: server as an error of the encrypted connection.
+_NO_CONNECTION = (
+    "connection failed", "connection is closed", "server closed the connection", "connection timeout",
+    "consuming input failed", "flushing failed", "no connection to the server",
+    "ssl error", "ssl syscall error", "ssl connection", "could not receive data", "could not send data",
+)  # fmt: skip
 _UNREACHABLE_SECONDS = 5
 #: SQLSTATE of PostgreSQL for a row of more than a page, or an index entry of more than a third of one.
 _PROGRAM_LIMIT = "54000"

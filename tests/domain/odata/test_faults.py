@@ -37,6 +37,8 @@ from tests.support.platform import LivePlatform, start_platform
         ("database is locked", "DatabaseBusy"),
         ("deadlock detected", "DatabaseBusy"),
         ("the connection is closed", "DatabaseUnreachable"),
+        ("consuming input failed: SSL error: unexpected eof while reading", "DatabaseUnreachable"),
+        ("SSL connection has been closed unexpectedly", "DatabaseUnreachable"),
         ("connection failed: FATAL: sorry, too many clients already", "DatabaseUnreachable"),
         ("database or disk is full", "StorageFull"),
         ("could not extend file: No space left on device", "StorageFull"),
