@@ -102,7 +102,7 @@ def test_the_page_makes_a_sink_and_tells_how_it_is(platform: LivePlatform, chrom
 def test_what_cannot_be_is_told_at_its_field(platform: LivePlatform, chromium: Browser) -> None:
     with nats_server() as broker, administrators_page(chromium, platform.base_url) as page:
         fill(page, broker, "Inside", servers="10.0.0.1:4222")
-        expect(page.locator(".field-servers")).to_contain_text("the setting EGRESS_ALLOW must list 10.0.0.1")
+        expect(page.locator(".field-servers")).to_contain_text("The setting EGRESS_ALLOW must list 10.0.0.1")
         fill(page, broker, "Unknown", repositories="General.Currencies.Currenci")
         expect(page.locator(".field-repositories")).to_contain_text("General.Currencies.Currencies")
         broker.destination = "a.>"

@@ -124,7 +124,7 @@ def test_a_mapping_is_saved_chosen_and_deleted(page: Page, tmp_path: Path, reque
     file = tmp_path / "kasse.csv"
     file.write_text("Kürzel,Name\nZZ1,Bar\n", encoding="utf-8")
     page.set_input_files("#file", file)
-    expect(page.locator("#findings")).to_contain_text("its repository is not named")
+    expect(page.locator("#findings")).to_contain_text("no set is named for it")
     page.get_by_label("Set", exact=True).last.fill(PAYMENTS)
     page.keyboard.press("Tab")
     page.get_by_label("Kürzel", exact=True).fill("Code")

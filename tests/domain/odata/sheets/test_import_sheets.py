@@ -174,7 +174,7 @@ def test_a_preview_without_a_number_is_one_of_twenty_rows_and_imports_nothing(ap
 
 def test_a_csv_file_without_a_repository_is_told_how_to_name_one(api: Api) -> None:
     message = error_of(send(api, "CurrencySign,Name\nUSD,Dollar\n"))["message"]
-    assert "name it in repository or a mapping" in message
+    assert "choose one (repository) or use a mapping" in message
     assert "''" not in message
 
 
