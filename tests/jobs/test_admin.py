@@ -68,6 +68,6 @@ def test_a_wrong_setting_is_told_at_its_input_in_the_words_of_the_page(boss: Cli
     answer = boss.post("/admin/domain/job/add/", form)
     shown = answer.context["adminform"].form.errors
     assert shown["job_configurations"] == ["New state: This field is required."]
-    assert shown["cron_expression"][0].startswith("a cron expression has five fields")
+    assert shown["cron_expression"][0].startswith("A cron expression has five fields")
     invalid = re.findall(r'name="([^"]+)"[^>]* aria-invalid="true"', answer.content.decode())
     assert [name for name in invalid if name.startswith("job_")] == [f"{prefix}-State"]
