@@ -237,7 +237,7 @@ def test_the_worker_prunes_the_feed_by_the_clock(settings: Any) -> None:
         ensure_schedules(apps.get_app_config("django_q"), using=broker)
     (found,) = Schedule.objects.using(broker).filter(func="domain.wiring.tasks.prune")
     assert found.schedule_type == Schedule.HOURLY
-    kinds = ("change feed", "transactions", "history", "idempotent answers", "information messages")
+    kinds = ("change feed", "transactions", "history", "stored responses", "information messages")
     assert tasks.prune() == f"{', '.join(f'0 {kind}' for kind in kinds)} removed"
 
 
