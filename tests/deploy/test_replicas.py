@@ -337,7 +337,9 @@ def test_a_standby_of_another_server_than_the_primary_is_left_out(replicated: Re
                 server.query("SELECT pg_logical_emit_message(true, '', ''), pg_switch_wal()")
         replicas = [follower, diverged, foreign]
         settings = {"DATABASE_URL": promoted.url, "DATABASE_REPLICA_URLS": ",".join(each.url for each in replicas)}
-        shutil.copytree(replicated.platform.data_dir, tmp_path / "data")
+        shutil.copytree(
+            replicated.platform.data_dir, tmp_path / "data", ignore=shutil.ignore_patterns("metrics", "cache")
+        )
         platform = stack.enter_context(start_platform(tmp_path / "data", settings=settings))
         node = Replicated(platform, promoted, replicas)
         assert eventually(lambda: node.use([follower]), 120)
