@@ -107,7 +107,7 @@ def test_what_cannot_be_is_told_at_its_field(platform: LivePlatform, chromium: B
         expect(page.locator(".field-repositories")).to_contain_text("General.Currencies.Currencies")
         broker.destination = "a.>"
         fill(page, broker, "Wild")
-        expect(page.locator(".field-destination")).to_contain_text("letters, digits")
+        expect(page.locator(".field-destination")).to_contain_text("Letters, digits")
 
 
 @pytest.mark.browser
